@@ -1,0 +1,69 @@
+/** Lists the threads of the account, opens them and removes them. */
+import { useState } from "react";
+import { Link, useLocation } from "../../app/router";
+import { useSession } from "../../app/session";
+import { AgentText } from "../../components/agent-text/AgentText";
+import { Confirm } from "../../components/Dialog";
+import { ErrorNote } from "../../components/ErrorNote";
+import { Skeleton } from "../../components/Skeleton";
+import { Time } from "../../components/Time";
+import type { Schemas } from "../../api/client";
+import type { Threads } from "./useThreads";
+
+/** Renders the list. `current` is the thread that is open. */
+export function ThreadList({ threads, current }: { threads: Threads; current: string | null }) {
+  const { may } = useSession();
+  const { navigate } = useLocation();
+  const [removed, setRemoved] = useState<Schemas["Thread"] | null>(null);
+  return (
+    <nav className="threads" aria-label="Threads">
+      <Link to="/chat" className="threads-new" isCurrent={current === null}>
+        New chat
+      </Link>
+      {threads.error !== null && <ErrorNote error={threads.error} onRetry={threads.reload} />}
+      {threads.list === null && threads.error === null && <Skeleton rows={5} />}
+      {threads.list?.length === 0 && <p className="hint">No threads so far. A first question begins one.</p>}
+      <ul>
+        {threads.list?.map((thread) => (
+          <li key={thread.stateKey}>
+            <Link to={`/chat/${encodeURIComponent(thread.stateKey)}`} isCurrent={thread.stateKey === current}>
+              <span className="threads-title">
+                <AgentText text={thread.title} form="inline" />
+              </span>
+              <small>
+                <Time at={thread.changedAt} /> · {thread.turns === 1 ? "1 question" : `${thread.turns} questions`}
+              </small>
+            </Link>
+            {may("member") && (
+              <button
+                type="button" className="quiet" aria-label={`Delete the thread ${thread.title.slice(0, 60)}`}
+                onClick={() => setRemoved(thread)}
+              >
+                <span aria-hidden="true">✕</span>
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {threads.hasMore && (
+        <button type="button" className="quiet" onClick={threads.more}>
+          Show older threads
+        </button>
+      )}
+      {removed !== null && (
+        <Confirm
+          title="Delete this thread?" action="Delete" tone="danger" onClose={() => setRemoved(null)}
+          onConfirm={async () => {
+            await threads.remove(removed.stateKey);
+            if (removed.stateKey === current) navigate("/chat");
+          }}
+        >
+          <p>
+            <AgentText text={removed.title} form="inline" />
+          </p>
+          <p className="hint">Its questions, answers and workspaces are removed for good. Usage and receipts of its runs stay.</p>
+        </Confirm>
+      )}
+    </nav>
+  );
+}

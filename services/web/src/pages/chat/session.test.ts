@@ -1,0 +1,193 @@
+/** Tests a conversation with the client of the AI SDK and a server that the tests play. */
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { ChatTransport, UIMessageChunk } from "ai";
+import { ApiError } from "../../api/problem";
+import type { ChatMessage } from "./message";
+import { ChatSession } from "./session";
+
+type Step = UIMessageChunk[] | "none" | "broken" | ApiError;
+
+const START: UIMessageChunk = { type: "start", messageId: "run-1", messageMetadata: { runId: "run-1", agentId: "a:b" } };
+const words = (text: string): UIMessageChunk[] => [
+  { type: "text-start", id: "t" }, { type: "text-delta", id: "t", delta: text }, { type: "text-end", id: "t" },
+];
+const DONE: UIMessageChunk = { type: "finish", messageMetadata: { done: true } };
+const STORED: ChatMessage = { id: "run-1", role: "assistant", parts: [{ type: "text", text: "stored" }], metadata: { state: "succeeded" } };
+
+/** Server whose answers to orders and resumptions are given in turn. */
+class Played {
+  readonly orders: { trigger: string; body: unknown; question: string | undefined }[] = [];
+  resumed = 0;
+  stops = 0;
+  ended = 0;
+  readonly session: ChatSession;
+
+  constructor(readonly sends: Step[], readonly resumes: Step[], messages: ChatMessage[] = []) {
+    this.session = new ChatSession({
+      thread: "thread-1", messages, onEnded: () => (this.ended += 1),
+      access: { read: async () => [...messages, STORED], stop: async () => void (this.stops += 1) },
+      transport: (onAnswered) => this.#transport(onAnswered),
+    });
+  }
+
+  #transport(onAnswered: () => void): ChatTransport<ChatMessage> {
+    const play = (step: Step): ReadableStream<UIMessageChunk> | null => {
+      if (step instanceof ApiError) throw step;
+      if (step === "none") return null;
+      onAnswered();
+      const chunks = step === "broken" ? [START, ...words("half")] : step;
+      return new ReadableStream({
+        start: (controller) => chunks.forEach((chunk) => controller.enqueue(chunk)),
+        pull: (controller) => (step === "broken" ? controller.error(new TypeError("network error")) : controller.close()),
+      });
+    };
+    return {
+      resumeStreamIsReplay: true,
+      sendMessages: async ({ trigger, body, messages }) => {
+        this.orders.push({ trigger, body, question: messages.at(-1)?.id });
+        return play(this.sends.shift() ?? "none") as ReadableStream<UIMessageChunk>;
+      },
+      reconnectToStream: async () => {
+        this.resumed += 1;
+        return play(this.resumes.shift() ?? "none");
+      },
+    };
+  }
+
+  /** Waits until the conversation is in the state `kind`. */
+  async until(kind: string): Promise<void> {
+    for (let tries = 0; this.session.view.get().link.kind !== kind; tries += 1) {
+      assert.ok(tries < 400, `still ${this.session.view.get().link.kind}, not ${kind}`);
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+
+  texts(): string[] {
+    return this.session.chat.messages.map((message) => message.parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
+  }
+}
+
+test("an answer with its finish is complete", async () => {
+  const played = new Played([[START, ...words("hello"), DONE]], []);
+  assert.ok(played.session.send("Hi", "a:b"));
+  await played.until("idle");
+  assert.deepEqual(played.texts(), ["Hi", "hello"]);
+  assert.equal(played.ended, 1);
+});
+
+test("a second question during an answer is not taken", async () => {
+  const played = new Played([[START, ...words("hello"), DONE]], []);
+  assert.ok(played.session.send("Hi", null));
+  assert.ok(!played.session.send("Hi", null));
+  await played.until("idle");
+  assert.equal(played.orders.length, 1);
+});
+
+test("a stream that ends without finish is resumed, and nothing is doubled", async () => {
+  const played = new Played([[START, ...words("hel")]], [[START, ...words("hello"), DONE]]);
+  played.session.send("Hi", null);
+  await played.until("lost");
+  await played.until("idle");
+  assert.deepEqual(played.texts(), ["Hi", "hello"]);
+  assert.equal(played.resumed, 1);
+});
+
+test("a broken connection is resumed", async () => {
+  const played = new Played(["broken"], [[START, ...words("half and whole"), DONE]]);
+  played.session.send("Hi", null);
+  await played.until("lost");
+  played.session.retry();
+  await played.until("idle");
+  assert.deepEqual(played.texts(), ["Hi", "half and whole"]);
+});
+
+test("an answer that ended meanwhile is read from the store", async () => {
+  const played = new Played([[START, ...words("hel")]], ["none"]);
+  played.session.send("Hi", null);
+  await played.until("lost");
+  played.session.retry();
+  await played.until("idle");
+  assert.equal(played.texts().at(-1), "stored");
+});
+
+test("no active answer leaves the conversation ready", async () => {
+  const played = new Played([], ["none"], [STORED]);
+  played.session.resume();
+  await played.until("idle");
+  assert.deepEqual(played.texts(), ["stored"]);
+});
+
+const busy = new ApiError({ status: 409, code: "thread_busy", detail: "busy", help: "wait" });
+
+test("a refused question is sent again under its id", async () => {
+  const played = new Played([busy, [START, ...words("hello"), DONE]], []);
+  played.session.send("Hi", null);
+  await played.until("refused");
+  played.session.retry();
+  await played.until("idle");
+  assert.equal(played.orders[0]?.question, played.orders[1]?.question);
+  assert.deepEqual(played.texts(), ["Hi", "hello"]);
+});
+
+test("a refused question is taken back", async () => {
+  const played = new Played([busy], []);
+  played.session.send("Hi", null);
+  await played.until("refused");
+  assert.equal(played.session.takeBack(), "Hi");
+  assert.deepEqual(played.texts(), []);
+});
+
+test("two regenerations have two ids, and a refused one keeps the answer", async () => {
+  const question: ChatMessage = { id: "q", role: "user", parts: [{ type: "text", text: "Hi" }] };
+  const played = new Played([busy, [{ ...START, messageId: "run-2" }, ...words("anew"), DONE]], [], [question, STORED]);
+  played.session.regenerate("a:b");
+  await played.until("refused");
+  assert.deepEqual(played.texts(), ["Hi", "stored"]);
+  played.session.takeBack();
+  played.session.regenerate("a:b");
+  played.session.regenerate("a:b");
+  await played.until("idle");
+  const ids = played.orders.map(({ body }) => (body as { requestId: string }).requestId);
+  assert.equal(new Set(ids).size, 2);
+  assert.deepEqual(played.texts(), ["Hi", "anew"]);
+});
+
+test("the error of a run ends its answer, and an interruption does not", async () => {
+  const failed: UIMessageChunk[] = [START, { type: "data-error", data: { code: "timeout", message: "x" } }, { type: "error", errorText: "x" }];
+  const cut = failed.map((chunk) => (chunk.type === "data-error" ? { ...chunk, data: { code: "interrupted", message: "x" } } : chunk));
+  const played = new Played([cut], [failed]);
+  played.session.send("Hi", null);
+  await played.until("lost");
+  played.session.retry();
+  await played.until("idle");
+  assert.equal(played.ended, 1);
+});
+
+test("to leave asks for no stop, and a stop asks the server first", async () => {
+  const open: UIMessageChunk[] = [START, { type: "data-status", id: "status", data: { phase: "running" } }];
+  const played = new Played([open], []);
+  played.session.send("Hi", null);
+  await played.until("lost");
+  played.session.close();
+  assert.equal(played.stops, 0);
+  const stopped = new Played([open], [[...open, { type: "data-status", id: "status", data: { phase: "cancelled" } }]]);
+  stopped.session.send("Hi", null);
+  await stopped.until("lost");
+  await stopped.session.stop();
+  await stopped.until("idle");
+  assert.equal(stopped.stops, 1);
+});
+
+test("a hidden tab closes its stream, and continues when it is shown", async () => {
+  const played = new Played([[START, ...words("hel")]], [[START, ...words("hello"), DONE]]);
+  played.session.send("Hi", null);
+  await played.until("lost");
+  played.session.hide();
+  played.session.retry();
+  await played.until("paused");
+  assert.equal(played.resumed, 0);
+  played.session.show();
+  await played.until("idle");
+  assert.equal(played.texts().at(-1), "hello");
+});
