@@ -4,7 +4,7 @@
  */
 import { type FormEvent, useState } from "react";
 import { type Schemas, api } from "../../api/client";
-import { ApiError, toApiError } from "../../api/problem";
+import { type ApiError, toApiError } from "../../api/problem";
 import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { ErrorNote } from "../../components/ErrorNote";
@@ -20,27 +20,8 @@ export function Approvals({ approvals, onDecided }: { approvals: Approval[]; onD
 
 function ApprovalCard({ approval, onDecided }: { approval: Approval; onDecided: () => void }) {
   const { may } = useSession();
-  const [reason, setReason] = useState("");
-  const [state, setState] = useState<"waiting" | "busy" | "approved" | "denied">("waiting");
-  const [error, setError] = useState<ApiError | null>(null);
-  const decide = async (verdict: "approved" | "denied") => {
-    if (state !== "waiting") return;
-    setState("busy");
-    setError(null);
-    try {
-      await post(approval, verdict, reason);
-      setState(verdict);
-    } catch (thrown) {
-      setError(toApiError(thrown));
-      setState("waiting");
-    }
-    onDecided();
-  };
+  const { state, error, decide } = useDecision(approval, onDecided);
   const isOpen = state === "waiting" || state === "busy";
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    void decide("denied");
-  };
   return (
     <section className="approval panel" aria-label={`Approval of ${approval.tool}`}>
       <div className="tool-head">
@@ -58,25 +39,55 @@ function ApprovalCard({ approval, onDecided }: { approval: Approval; onDecided: 
       </div>
       {error !== null && <ErrorNote error={error} />}
       {!may("member") && <p className="hint">A decision takes the role member.</p>}
-      {may("member") && isOpen && (
-        <form className="bar-line" onSubmit={submit}>
-          <button type="button" className="primary" disabled={state === "busy"} onClick={() => void decide("approved")}>
-            Approve
-          </button>
-          <button type="submit" className="danger" disabled={state === "busy"}>
-            Deny
-          </button>
-          <input
-            aria-label="Reason of a denial, which the agent is given" placeholder="Reason of a denial (the agent reads it)"
-            value={reason} maxLength={1000} onChange={(event) => setReason(event.target.value)}
-          />
-        </form>
-      )}
+      {may("member") && isOpen && <DecisionForm phase={state} onDecide={decide} />}
     </section>
   );
 }
 
-async function post({ runId, callId }: Approval, verdict: "approved" | "denied", reason: string): Promise<void> {
+type Verdict = "approved" | "denied";
+
+function useDecision(approval: Approval, onDecided: () => void) {
+  const [state, setState] = useState<"waiting" | "busy" | Verdict>("waiting");
+  const [error, setError] = useState<ApiError | null>(null);
+  const decide = async (verdict: Verdict, reason: string) => {
+    if (state !== "waiting") return;
+    setState("busy");
+    setError(null);
+    try {
+      await post(approval, verdict, reason);
+      setState(verdict);
+    } catch (thrown) {
+      setError(toApiError(thrown));
+      setState("waiting");
+    }
+    onDecided();
+  };
+  return { state, error, decide };
+}
+
+function DecisionForm({ phase, onDecide }: { phase: string; onDecide: (verdict: Verdict, reason: string) => Promise<void> }) {
+  const [reason, setReason] = useState("");
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    void onDecide("denied", reason);
+  };
+  return (
+    <form className="bar-line" onSubmit={submit}>
+      <button type="button" className="primary" disabled={phase === "busy"} onClick={() => void onDecide("approved", reason)}>
+        Approve
+      </button>
+      <button type="submit" className="danger" disabled={phase === "busy"}>
+        Deny
+      </button>
+      <input
+        aria-label="Reason of a denial, which the agent is given" placeholder="Reason of a denial (the agent reads it)"
+        value={reason} maxLength={1000} onChange={(event) => setReason(event.target.value)}
+      />
+    </form>
+  );
+}
+
+async function post({ runId, callId }: Approval, verdict: Verdict, reason: string): Promise<void> {
   const path = { run: runId, call: callId };
   if (verdict === "approved") await api.post("/api/v1/runs/{run}/tools/{call}/approve", { path });
   else await api.post("/api/v1/runs/{run}/tools/{call}/deny", { path, body: reason === "" ? {} : { reason } });

@@ -6,10 +6,10 @@ import type { Agents } from "./useAgents";
 /** Longest question, in characters. */
 export const MAX_QUESTION = 16_000;
 
-/** Properties. `mode` says whether a question can be sent, or an answer can be stopped. */
+/** Properties. `mode` says whether a question can be sent, waits for one that was refused, or an answer can be stopped. */
 export interface ComposerProps {
   text: string;
-  mode: "ready" | "busy" | "stoppable";
+  mode: "ready" | "blocked" | "busy" | "stoppable";
   agents: Agents;
   agent: string | null;
   field: RefObject<HTMLTextAreaElement | null>;
@@ -60,7 +60,7 @@ export function Composer({ text, mode, agents, agent, field, onText, onAgent, on
         <span id="question-keys" className="hint composer-keys">
           {why !== null && why !== "" ? why : "Enter sends · Shift+Enter begins a line · Esc stops"}
         </span>
-        {mode === "ready" ? (
+        {mode === "ready" || mode === "blocked" ? (
           <button type="submit" className="primary" disabled={!canSend}>
             Send
           </button>

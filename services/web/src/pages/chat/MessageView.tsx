@@ -1,12 +1,13 @@
 /** Shows one message: a question, or an answer with its tools and how it ended. */
 import { type ReactNode, memo } from "react";
 import { Link } from "../../app/router";
+import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import { AnswerText } from "./AnswerText";
-import { failureHelp } from "./failures";
+import { OF_LIMITS, failureHelp } from "./failures";
 import { type Answer, type ChatMessage, readAnswer, textOf } from "./message";
 import { type PartView, viewParts } from "./parts";
 import { textField } from "./record";
@@ -91,19 +92,26 @@ function Ending({ answer, isEmpty }: { answer: Answer; isEmpty: boolean }) {
           <StateChip state="cancelled" />
         </p>
       );
-    case "failed": {
-      const { code, message, state } = answer.state;
-      return (
-        <div className="error-note">
-          <div>
-            <StateChip state={state} code={code} />
-          </div>
-          <div>
-            <AgentText text={message} form="inline" />
-          </div>
-          <div className="error-help">To do: {failureHelp(code)}</div>
-        </div>
-      );
-    }
+    case "failed":
+      return <Failure {...answer.state} />;
   }
+}
+
+function Failure({ code, message, state }: { code: string; message: string; state: string }) {
+  const session = useSession().state;
+  const account = session.kind === "signedIn" ? session.session.account : "ACCOUNT";
+  return (
+    <div className="error-note">
+      <div>
+        <StateChip state={state} code={code} />
+      </div>
+      <div>
+        <AgentText text={message} form="inline" />
+      </div>
+      <div className="error-help">
+        To do: {failureHelp(code, account)}{" "}
+        {OF_LIMITS.has(code) && <Link to={`/accounts/${encodeURIComponent(account)}`}>Limits of the account</Link>}
+      </div>
+    </div>
+  );
 }

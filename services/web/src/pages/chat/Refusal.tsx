@@ -2,6 +2,7 @@
 import { useEffect, useState } from "react";
 import { Link } from "../../app/router";
 import { ErrorNote } from "../../components/ErrorNote";
+import { OF_LIMITS } from "./failures";
 import type { Link as ChatLink } from "./link";
 
 /** Properties: the refusal, and what can be done about it. */
@@ -14,8 +15,6 @@ export interface RefusalProps {
   /** Gives the order up, and follows the answer that is being given. */
   onShowOther: () => void;
 }
-
-const OF_LIMITS = new Set(["balance_exhausted", "limits_exceeded", "quota_exhausted"]);
 
 /** Renders the refusal. */
 export function Refusal({ refusal, account, onRetry, onTakeBack, onShowOther }: RefusalProps) {

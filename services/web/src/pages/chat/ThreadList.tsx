@@ -20,29 +20,18 @@ export function ThreadList({ threads, current }: { threads: Threads; current: st
       <Link to="/chat" className="threads-new" isCurrent={current === null}>
         New chat
       </Link>
+      <Link to="/chat" className="threads-back">
+        New chat and all threads
+      </Link>
       {threads.error !== null && <ErrorNote error={threads.error} onRetry={threads.reload} />}
       {threads.list === null && threads.error === null && <Skeleton rows={5} />}
       {threads.list?.length === 0 && <p className="hint">No threads so far. A first question begins one.</p>}
       <ul>
         {threads.list?.map((thread) => (
-          <li key={thread.stateKey}>
-            <Link to={`/chat/${encodeURIComponent(thread.stateKey)}`} isCurrent={thread.stateKey === current}>
-              <span className="threads-title">
-                <AgentText text={thread.title} form="inline" />
-              </span>
-              <small>
-                <Time at={thread.changedAt} /> · {thread.turns === 1 ? "1 question" : `${thread.turns} questions`}
-              </small>
-            </Link>
-            {may("member") && (
-              <button
-                type="button" className="quiet" aria-label={`Delete the thread ${thread.title.slice(0, 60)}`}
-                onClick={() => setRemoved(thread)}
-              >
-                <span aria-hidden="true">✕</span>
-              </button>
-            )}
-          </li>
+          <Row
+            key={thread.stateKey} thread={thread} isCurrent={thread.stateKey === current}
+            onRemove={may("member") ? () => setRemoved(thread) : null}
+          />
         ))}
       </ul>
       {threads.hasMore && (
@@ -65,5 +54,25 @@ export function ThreadList({ threads, current }: { threads: Threads; current: st
         </Confirm>
       )}
     </nav>
+  );
+}
+
+function Row({ thread, isCurrent, onRemove }: { thread: Schemas["Thread"]; isCurrent: boolean; onRemove: (() => void) | null }) {
+  return (
+    <li>
+      <Link to={`/chat/${encodeURIComponent(thread.stateKey)}`} isCurrent={isCurrent}>
+        <span className="threads-title">
+          <AgentText text={thread.title} form="inline" />
+        </span>
+        <small>
+          <Time at={thread.changedAt} /> · {thread.turns === 1 ? "1 question" : `${thread.turns} questions`}
+        </small>
+      </Link>
+      {onRemove !== null && (
+        <button type="button" className="quiet" aria-label={`Delete the thread ${thread.title.slice(0, 60)}`} onClick={onRemove}>
+          <span aria-hidden="true">✕</span>
+        </button>
+      )}
+    </li>
   );
 }

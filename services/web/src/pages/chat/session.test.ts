@@ -154,9 +154,10 @@ test("two regenerations have two ids, and a refused one keeps the answer", async
 });
 
 test("the error of a run ends its answer, and an interruption does not", async () => {
-  const failed: UIMessageChunk[] = [START, { type: "data-error", data: { code: "timeout", message: "x" } }, { type: "error", errorText: "x" }];
-  const cut = failed.map((chunk) => (chunk.type === "data-error" ? { ...chunk, data: { code: "interrupted", message: "x" } } : chunk));
-  const played = new Played([cut], [failed]);
+  const ending = (code: string): UIMessageChunk[] => [
+    START, { type: "data-error", data: { code, message: "x" } }, { type: "error", errorText: "x" },
+  ];
+  const played = new Played([ending("interrupted")], [ending("timeout")]);
   played.session.send("Hi", null);
   await played.until("lost");
   played.session.retry();
