@@ -7,7 +7,7 @@ import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import { AnswerText } from "./AnswerText";
-import { OF_LIMITS, failureHelp } from "./failures";
+import { OF_LIMITS, REFUSED, failureHelp } from "./failures";
 import { type Answer, type ChatMessage, readAnswer, textOf } from "./message";
 import { type PartView, viewParts } from "./parts";
 import { textField } from "./record";
@@ -93,11 +93,11 @@ function Ending({ answer, isEmpty }: { answer: Answer; isEmpty: boolean }) {
         </p>
       );
     case "failed":
-      return <Failure {...answer.state} />;
+      return <Failure {...answer.state} runId={answer.runId} />;
   }
 }
 
-function Failure({ code, message, state }: { code: string; message: string; state: string }) {
+function Failure({ code, message, state, runId }: { code: string; message: string; state: string; runId: string | null }) {
   const session = useSession().state;
   const account = session.kind === "signedIn" ? session.session.account : "ACCOUNT";
   return (
@@ -110,7 +110,8 @@ function Failure({ code, message, state }: { code: string; message: string; stat
       </div>
       <div className="error-help">
         To do: {failureHelp(code, account)}{" "}
-        {OF_LIMITS.has(code) && <Link to={`/accounts/${encodeURIComponent(account)}`}>Limits of the account</Link>}
+        {OF_LIMITS.has(code) && <Link to={`/accounts/${encodeURIComponent(account)}`}>Limits of the account</Link>}{" "}
+        {runId !== null && REFUSED.has(code) && <Link to={`/sandbox/${encodeURIComponent(runId)}?tab=refusals`}>Refusals of the run</Link>}
       </div>
     </div>
   );

@@ -13,9 +13,12 @@ export function putFirst(thread: string, question: FirstQuestion): void {
   waiting.set(thread, question);
 }
 
-/** Returns the first question of `thread` once; null if there is none. */
-export function takeFirst(thread: string): FirstQuestion | null {
-  const question = waiting.get(thread) ?? null;
+/** Returns the first question of `thread`; null if there is none, or it was sent. */
+export function findFirst(thread: string): FirstQuestion | null {
+  return waiting.get(thread) ?? null;
+}
+
+/** Forgets the first question of `thread`, because it is being sent. A page that is rendered twice must not lose it before. */
+export function dropFirst(thread: string): void {
   waiting.delete(thread);
-  return question;
 }

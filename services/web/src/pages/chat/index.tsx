@@ -9,7 +9,7 @@ import { ErrorNote } from "../../components/ErrorNote";
 import { Skeleton } from "../../components/Skeleton";
 import { readPage } from "./access";
 import { Conversation } from "./Conversation";
-import { takeFirst } from "./first";
+import { findFirst } from "./first";
 import { textOf } from "./message";
 import { NewChat } from "./NewChat";
 import { ThreadList } from "./ThreadList";
@@ -35,7 +35,7 @@ export default function ChatPage() {
 }
 
 function OpenThread({ thread, account, threads }: { thread: string; account: string; threads: Threads }) {
-  const [first] = useState(() => takeFirst(thread));
+  const [first] = useState(() => findFirst(thread));
   const page = useLoad(first === null ? `thread ${thread}` : null, (signal) => readPage(thread, null, signal));
   const listed = threads.list?.find((one) => one.stateKey === thread)?.title;
   if (first !== null) {

@@ -2,7 +2,7 @@
 import { useChat } from "@ai-sdk/react";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { threadAccess } from "./access";
-import type { FirstQuestion } from "./first";
+import { type FirstQuestion, dropFirst } from "./first";
 import type { SessionView } from "./link";
 import { type ChatMessage, mergeTail } from "./message";
 import { ChatSession } from "./session";
@@ -38,8 +38,8 @@ export function useChatSession({ thread, messages, first, onEnded }: Begin): Cha
   const shown = useChat({ chat: session.chat, throttle: BATCH_MS });
   const view = useSyncExternalStore(session.view.subscribe, session.view.get);
   useEffect(() => {
-    if (first !== null) session.send(first.text, first.agent);
-    else session.resume();
+    if (first === null) session.resume();
+    else if (session.send(first.text, first.agent)) dropFirst(thread);
     const look = () => (document.hidden ? session.hide() : session.show());
     if (document.hidden) session.hide();
     document.addEventListener("visibilitychange", look);
@@ -47,7 +47,7 @@ export function useChatSession({ thread, messages, first, onEnded }: Begin): Cha
       document.removeEventListener("visibilitychange", look);
       session.close();
     };
-  }, [session, first]);
+  }, [session, thread, first]);
   const follow = async () => {
     const stored = await threadAccess(thread).read();
     session.chat.messages = mergeTail(session.chat.messages, stored);
