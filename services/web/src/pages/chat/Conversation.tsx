@@ -8,6 +8,7 @@ import { Approvals } from "./Approvals";
 import { Composer } from "./Composer";
 import { Earlier } from "./Earlier";
 import { Limits } from "./Limits";
+import type { Link } from "./link";
 import { type Answer, textOf } from "./message";
 import { MessageView } from "./MessageView";
 import type { Progress } from "./progress";
@@ -19,7 +20,7 @@ import { useFollow } from "./useFollow";
 import { useSpoken } from "./useSpoken";
 
 /** Properties: what the conversation begins with, and where the messages before begin. */
-export interface ConversationProps extends Omit<Begin, "onEnded"> {
+export interface ConversationProps extends Omit<Begin, "onEnded" | "onUnsent"> {
   title: string;
   account: string;
   cursor: string | null;
@@ -38,7 +39,10 @@ export function Conversation({ title, account, cursor, onChanged, ...begin }: Co
   const runId = open?.runId ?? "";
   const { isAtEnd, toEnd } = useFollow([last, link.kind, watch.approvals.length]);
   useSpoken(answer === null || last === undefined ? "" : textOf(last), link.kind === "live" ? "live" : "quiet", endingOf(answer));
-  useWaitingCalls(watch.approvals.length);
+  useNews(watch.approvals.length, link);
+  useEffect(() => {
+    if (last?.role === "user") toEnd();
+  }, [last?.id]);
   useEffect(() => {
     if (runId !== "" || round > 0) onChanged();
   }, [runId, round]);
@@ -64,22 +68,26 @@ export function Conversation({ title, account, cursor, onChanged, ...begin }: Co
 
 /** Shows what happens now, below the messages. */
 function Now({ shown, account }: { shown: Shown; account: string }) {
-  const { session, link, progress, open, answer, watch, error } = shown;
+  const { link, progress, open, answer, watch, error } = shown;
   const { may } = useSession();
+  const decided = () => {
+    watch.reload();
+    shown.keepFocus();
+  };
   return (
     <>
       {open !== null && <OnItsWay progress={progress} />}
-      <Approvals approvals={watch.approvals} onDecided={watch.reload} />
-      <StatusLine link={link} answer={answer} queue={watch.queue} onRetry={() => session.retry()} />
+      <Approvals approvals={watch.approvals} onDecided={decided} />
+      <StatusLine link={link} answer={answer} queue={watch.queue} onRetry={shown.retry} />
       {error !== null && <ErrorNote error={error} />}
       {link.kind === "refused" && (
         <Refusal
-          refusal={link} account={account} onRetry={() => session.retry()} onTakeBack={shown.takeBack} onShowOther={shown.showOther}
+          refusal={link} account={account} onRetry={shown.retry} onTakeBack={shown.takeBack} onShowOther={shown.showOther}
         />
       )}
       {link.kind === "idle" && answer !== null && may("member") && (
         <div className="bar-line">
-          <button type="button" className="quiet chat-again" onClick={() => session.regenerate(shown.agent)}>
+          <button type="button" className="quiet chat-again" onClick={shown.regenerate}>
             Regenerate
           </button>
         </div>
@@ -125,8 +133,11 @@ function endingOf(answer: Answer | null): string {
   }
 }
 
-function useWaitingCalls(count: number): void {
+function useNews(waiting: number, link: Link): void {
   useEffect(() => {
-    if (count > 0) announce(count === 1 ? "A call waits for your decision." : `${count} calls wait for your decision.`);
-  }, [count]);
+    if (waiting > 0) announce(waiting === 1 ? "A call waits for your decision." : `${waiting} calls wait for your decision.`);
+  }, [waiting]);
+  useEffect(() => {
+    if (link.kind === "lost") announce("The answer broke off. It will be resumed.");
+  }, [link.kind]);
 }

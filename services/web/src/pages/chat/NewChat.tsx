@@ -1,5 +1,5 @@
 /** Takes the first question of a new thread, and opens the thread with it. */
-import { useEffect, useRef, useState } from "react";
+import { useEffect, useRef } from "react";
 import { useShortcuts } from "../../app/keys";
 import { useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
@@ -13,13 +13,12 @@ import { chooseAgent, useAgents } from "./useAgents";
 
 /** Renders the page without a thread. `?agent=` chooses the agent. */
 export function NewChat({ account }: { account: string }) {
-  const { query, navigate } = useLocation();
+  const { query, navigate, setQuery } = useLocation();
   const { may } = useSession();
   const agents = useAgents();
-  const [chosen, setChosen] = useState(query.get("agent"));
   const [text, setText] = useDraft("");
   const field = useRef<HTMLTextAreaElement>(null);
-  const agent = chooseAgent(agents.list, [chosen]);
+  const agent = chooseAgent(agents.list, [query.get("agent")]);
   const described = agents.list?.agents.find((one) => one.agentId === agent);
   useShortcuts([{ key: "/", label: "Write a question", run: () => field.current?.focus() }]);
   useEffect(() => {
@@ -44,8 +43,8 @@ export function NewChat({ account }: { account: string }) {
       )}
       {may("member") ? (
         <Composer
-          text={text} mode="ready" agents={agents} agent={agent} field={field} onText={setText} onAgent={setChosen} onSend={send}
-          onStop={() => undefined}
+          text={text} mode="ready" agents={agents} agent={agent} field={field} onText={setText} onSend={send}
+          onAgent={(chosen) => setQuery({ agent: chosen })} onStop={() => undefined}
         />
       ) : (
         <p className="hint">To ask a question takes the role member.</p>

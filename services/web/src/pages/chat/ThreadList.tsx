@@ -1,5 +1,5 @@
 /** Lists the threads of the account, opens them and removes them. */
-import { useState } from "react";
+import { useRef, useState } from "react";
 import { Link, useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
@@ -14,9 +14,10 @@ import type { Threads } from "./useThreads";
 export function ThreadList({ threads, current }: { threads: Threads; current: string | null }) {
   const { may } = useSession();
   const { navigate } = useLocation();
+  const list = useRef<HTMLElement>(null);
   const [removed, setRemoved] = useState<Schemas["Thread"] | null>(null);
   return (
-    <nav className="threads" aria-label="Threads">
+    <nav className="threads" aria-label="Threads" ref={list} tabIndex={-1}>
       <Link to="/chat" className="threads-new" isCurrent={current === null}>
         New chat
       </Link>
@@ -45,6 +46,7 @@ export function ThreadList({ threads, current }: { threads: Threads; current: st
           onConfirm={async () => {
             await threads.remove(removed.stateKey);
             if (removed.stateKey === current) navigate("/chat");
+            else setTimeout(() => list.current?.focus());
           }}
         >
           <p>

@@ -18,6 +18,8 @@ export interface SessionOptions {
   access: ThreadAccess;
   transport: (onAnswered: () => void) => ChatTransport<ChatMessage>;
   onEnded: () => void;
+  /** Called with a question that was not ordered because the session has ended. */
+  onUnsent: (text: string) => void;
 }
 
 /** Page of a thread: messages, and where those before them begin. */

@@ -11,13 +11,18 @@ export function useOwner(): string {
   return `${state.session.principal ?? ""} ${state.session.account}`;
 }
 
+/** Keeps `text` as the draft of a thread; of a new one if `thread` is empty. */
+export function keepDraft(owner: string, thread: string, text: string): void {
+  if (text === "") drafts.delete(`${owner} ${thread}`);
+  else drafts.set(`${owner} ${thread}`, text);
+}
+
 /** Returns the draft of a thread, and what changes it. */
 export function useDraft(thread: string): [string, (text: string) => void] {
-  const key = `${useOwner()} ${thread}`;
-  const [text, setText] = useState(() => drafts.get(key) ?? "");
+  const owner = useOwner();
+  const [text, setText] = useState(() => drafts.get(`${owner} ${thread}`) ?? "");
   const change = (next: string) => {
-    if (next === "") drafts.delete(key);
-    else drafts.set(key, next);
+    keepDraft(owner, thread, next);
     setText(next);
   };
   return [text, change];

@@ -1,72 +1,10 @@
 /** Tests a conversation with the client of the AI SDK and a server that the tests play. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { ChatTransport, UIMessageChunk } from "ai";
+import type { UIMessageChunk } from "ai";
 import { ApiError } from "../../api/problem";
 import type { ChatMessage } from "./message";
-import { ChatSession } from "./session";
-
-type Step = UIMessageChunk[] | "none" | "broken" | ApiError;
-
-const START: UIMessageChunk = { type: "start", messageId: "run-1", messageMetadata: { runId: "run-1", agentId: "a:b" } };
-const words = (text: string): UIMessageChunk[] => [
-  { type: "text-start", id: "t" }, { type: "text-delta", id: "t", delta: text }, { type: "text-end", id: "t" },
-];
-const DONE: UIMessageChunk = { type: "finish", messageMetadata: { done: true } };
-const STORED: ChatMessage = { id: "run-1", role: "assistant", parts: [{ type: "text", text: "stored" }], metadata: { state: "succeeded" } };
-
-/** Server whose answers to orders and resumptions are given in turn. */
-class Played {
-  readonly orders: { trigger: string; body: unknown; question: string | undefined }[] = [];
-  resumed = 0;
-  stops = 0;
-  ended = 0;
-  readonly session: ChatSession;
-
-  constructor(readonly sends: Step[], readonly resumes: Step[], messages: ChatMessage[] = []) {
-    this.session = new ChatSession({
-      thread: "thread-1", messages, onEnded: () => (this.ended += 1),
-      access: { read: async () => [...messages, STORED], stop: async () => void (this.stops += 1) },
-      transport: (onAnswered) => this.#transport(onAnswered),
-    });
-  }
-
-  #transport(onAnswered: () => void): ChatTransport<ChatMessage> {
-    const play = (step: Step): ReadableStream<UIMessageChunk> | null => {
-      if (step instanceof ApiError) throw step;
-      if (step === "none") return null;
-      onAnswered();
-      const chunks = step === "broken" ? [START, ...words("half")] : step;
-      return new ReadableStream({
-        start: (controller) => chunks.forEach((chunk) => controller.enqueue(chunk)),
-        pull: (controller) => (step === "broken" ? controller.error(new TypeError("network error")) : controller.close()),
-      });
-    };
-    return {
-      resumeStreamIsReplay: true,
-      sendMessages: async ({ trigger, body, messages }) => {
-        this.orders.push({ trigger, body, question: messages.at(-1)?.id });
-        return play(this.sends.shift() ?? "none") as ReadableStream<UIMessageChunk>;
-      },
-      reconnectToStream: async () => {
-        this.resumed += 1;
-        return play(this.resumes.shift() ?? "none");
-      },
-    };
-  }
-
-  /** Waits until the conversation is in the state `kind`. */
-  async until(kind: string): Promise<void> {
-    for (let tries = 0; this.session.view.get().link.kind !== kind; tries += 1) {
-      assert.ok(tries < 400, `still ${this.session.view.get().link.kind}, not ${kind}`);
-      await new Promise((resolve) => setTimeout(resolve, 10));
-    }
-  }
-
-  texts(): string[] {
-    return this.session.chat.messages.map((message) => message.parts.map((part) => (part.type === "text" ? part.text : "")).join(""));
-  }
-}
+import { DONE, Played, START, STORED, words } from "./played";
 
 test("an answer with its finish is complete", async () => {
   const played = new Played([[START, ...words("hello"), DONE]], []);
@@ -128,6 +66,17 @@ test("a refused question is sent again under its id", async () => {
   await played.until("idle");
   assert.equal(played.orders[0]?.question, played.orders[1]?.question);
   assert.deepEqual(played.texts(), ["Hi", "hello"]);
+});
+
+test("a question is handed back if the session has ended", async () => {
+  const played = new Played([new ApiError({ status: 401, code: "unauthenticated", detail: "x", help: "" }), busy], []);
+  played.session.send("Hi", null);
+  await played.until("refused");
+  assert.deepEqual(played.unsent, ["Hi"]);
+  played.session.retry();
+  await played.until("live");
+  await played.until("refused");
+  assert.deepEqual(played.unsent, ["Hi"], "control: another refusal keeps it here");
 });
 
 test("a refused question is taken back", async () => {

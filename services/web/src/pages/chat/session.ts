@@ -3,7 +3,7 @@
  * hidden. To leave a page ends the connection alone; the run goes on.
  */
 import { Chat } from "@ai-sdk/react";
-import { type ApiError, toApiError, unreachable } from "../../api/problem";
+import { ApiError, toApiError, unreachable } from "../../api/problem";
 import type { SessionOptions } from "./access";
 import { Backoff } from "./backoff";
 import { randomId } from "./ids";
@@ -129,6 +129,8 @@ export class ChatSession {
     if (this.#link.kind !== "stopping") this.#set({ kind: order === null ? "connecting" : "live" });
     await request();
     this.#report = null;
+    const isSignedOut = report.error instanceof ApiError && report.error.status === 401;
+    if (isSignedOut && order?.kind === "send") this.#options.onUnsent(order.text);
     if (this.#tab !== "closed") await this.#settle(report, order);
   }
 

@@ -17,6 +17,8 @@ export interface Begin {
   messages: ChatMessage[];
   first: FirstQuestion | null;
   onEnded: () => void;
+  /** Called with a question that was not ordered because the session has ended. */
+  onUnsent: (text: string) => void;
 }
 
 /** Conversation of a page. */
@@ -28,12 +30,15 @@ export interface ChatUse extends SessionView {
 }
 
 /** Begins the conversation. */
-export function useChatSession({ thread, messages, first, onEnded }: Begin): ChatUse {
-  const ended = useRef(onEnded);
-  ended.current = onEnded;
+export function useChatSession({ thread, messages, first, onEnded, onUnsent }: Begin): ChatUse {
+  const heard = useRef({ onEnded, onUnsent });
+  heard.current = { onEnded, onUnsent };
   const [session] = useState(() => {
     const access = threadAccess(thread);
-    return new ChatSession({ thread, messages, access, transport: chatTransport, onEnded: () => ended.current() });
+    return new ChatSession({
+      thread, messages, access, transport: chatTransport,
+      onEnded: () => heard.current.onEnded(), onUnsent: (text) => heard.current.onUnsent(text),
+    });
   });
   const shown = useChat({ chat: session.chat, throttle: BATCH_MS });
   const view = useSyncExternalStore(session.view.subscribe, session.view.get);

@@ -13,7 +13,7 @@ export function nextWords(text: string, said: string): string {
   return plain.length > MAX_CHARS ? `${plain.slice(0, MAX_CHARS)} … more text follows` : plain;
 }
 
-/** Says `text` as it grows while `phase` is `live`, and then the rest with `ending`. */
+/** Says `text` as it grows while `phase` is `live`, and the rest with `ending` once that is known. */
 export function useSpoken(text: string, phase: "live" | "quiet", ending: string): void {
   const latest = useRef(text);
   const said = useRef("");
@@ -31,9 +31,12 @@ export function useSpoken(text: string, phase: "live" | "quiet", ending: string)
     const timer = setInterval(speak, INTERVAL_MS);
     return () => clearInterval(timer);
   }, [phase]);
-  const wasLive = useRef(false);
+  const isOwed = useRef(false);
   useEffect(() => {
-    if (phase === "quiet" && wasLive.current) announce(`${nextWords(latest.current, said.current)} ${ending}`.trim());
-    wasLive.current = phase === "live";
+    if (phase === "live") isOwed.current = true;
+    else if (isOwed.current && ending !== "") {
+      announce(`${nextWords(latest.current, said.current)} ${ending}`.trim());
+      isOwed.current = false;
+    }
   }, [phase, ending]);
 }
