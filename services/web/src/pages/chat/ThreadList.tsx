@@ -67,7 +67,7 @@ function Row({ thread, isCurrent, onRemove }: { thread: Schemas["Thread"]; isCur
           <AgentText text={thread.title} form="inline" />
         </span>
         <small>
-          <Time at={thread.changedAt} /> · {thread.turns === 1 ? "1 question" : `${thread.turns} questions`}
+          <Time at={thread.changedAt} /> · {thread.turns === 1 ? "1 turn" : `${thread.turns} turns`}
         </small>
       </Link>
       {onRemove !== null && (

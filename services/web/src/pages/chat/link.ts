@@ -65,7 +65,7 @@ function unreadable(error: Error): ApiError {
   return new ApiError({
     status: -1,
     code: "answer_unreadable",
-    detail: `The answer cannot be read: ${error.message.slice(0, 300)}`,
+    detail: `The answer cannot be read: ${(error.message.split(" Error message:")[0] ?? "").slice(0, 200)}`,
     help: "reload the page, which may be older than the server",
   });
 }

@@ -114,6 +114,16 @@ test("the error of a run ends its answer, and an interruption does not", async (
   assert.equal(played.ended, 1);
 });
 
+test("an answer that cannot be read is followed again, and not ordered again", async () => {
+  const odd = { type: "text-delta", id: "unknown", delta: "x" } as const;
+  const played = new Played([[START, odd]], [[START, ...words("hello"), DONE]]);
+  played.session.send("Hi", null);
+  await played.until("refused");
+  played.session.retry();
+  await played.until("idle");
+  assert.deepEqual([played.orders.length, played.texts().at(-1)], [1, "hello"]);
+});
+
 test("to leave asks for no stop, and a stop asks the server first", async () => {
   const open: UIMessageChunk[] = [START, { type: "data-status", id: "status", data: { phase: "running" } }];
   const played = new Played([open], []);

@@ -145,7 +145,8 @@ export class ChatSession {
       case "silent":
         return last === undefined || hasEnded(last) ? this.#end() : await this.#readStored();
       case "refused":
-        return this.#set({ kind: "refused", error: outcome.error, order });
+        // An order that got an answer is stored: what failed is to read it.
+        return this.#set({ kind: "refused", error: outcome.error, order: report.answeredAt === null ? order : null });
       case "lost":
         return this.#lose(outcome.error, report.answeredAt);
     }
