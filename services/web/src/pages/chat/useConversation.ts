@@ -107,6 +107,6 @@ function phaseOf(answer: Answer | null): string {
 
 function modeOf(link: Link): ComposerProps["mode"] {
   if (link.kind === "idle") return "ready";
-  if (link.kind === "refused") return "blocked";
+  if (link.kind === "refused" || link.kind === "connecting") return "blocked";
   return link.kind === "live" || link.kind === "lost" ? "stoppable" : "busy";
 }
