@@ -37,7 +37,7 @@ export function Conversation({ title, account, cursor, onChanged, ...begin }: Co
   const { session, messages, link, answer, open, watch } = shown;
   const last = messages.at(-1);
   const runId = open?.runId ?? "";
-  const { isAtEnd, toEnd } = useFollow([last, link.kind, watch.approvals.length]);
+  const { isAtEnd, toEnd } = useFollow();
   useSpoken(answer === null || last === undefined ? "" : textOf(last), link.kind === "live" ? "live" : "quiet", endingOf(answer));
   useNews(watch.approvals.length, link);
   useEffect(() => {
