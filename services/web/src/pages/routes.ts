@@ -5,4 +5,6 @@ import type { Route } from "../app/router";
 export const ROUTES: Route[] = [
   { path: "/sandbox", title: "Runs", nav: { label: "Runs", role: "viewer" }, load: () => import("./runs") },
   { path: "/sandbox/:run", title: "Run", load: () => import("./run") },
+  { path: "/chat", title: "Chat", nav: { label: "Chat", role: "viewer" }, load: () => import("./chat") },
+  { path: "/chat/:thread", title: "Chat", load: () => import("./chat") },
 ];

@@ -1,0 +1,40 @@
+/** Says what an account has left of its limits, the nearest limit first. */
+import type { Schemas } from "../../api/client";
+import { formatCount, formatDollars } from "../../components/format";
+
+/** One limit that applies. `share` is what is left of it, from 0 to 1. */
+export interface LimitLine {
+  id: string;
+  label: string;
+  left: string;
+  allowed: string;
+  share: number;
+  /** What helps once nothing is left. */
+  help: string;
+}
+
+const NAMES: [keyof Schemas["AccountLimits"], string, string | null][] = [
+  ["cost", "Cost", "--cost DOLLARS"],
+  ["totalTokens", "Tokens", "--total-tokens N"],
+  ["inputTokens", "Tokens of prompts", "--input-tokens N"],
+  ["outputTokens", "Tokens of answers", "--output-tokens N"],
+  ["requests", "Calls", "--requests N"],
+  ["requestsPerMinute", "Calls a minute", null],
+  ["callsInFlight", "Calls at a time", null],
+];
+
+/** Returns the limits that apply to an account. */
+export function limitLines({ account, limits }: Schemas["Account"]): LimitLine[] {
+  const lines = NAMES.flatMap(([id, label, option]) => {
+    const { allowed, left } = limits[id];
+    if (allowed === null || left === null) return [];
+    const form = (value: string | number) => (typeof value === "string" ? formatDollars(value) : formatCount(value));
+    const help =
+      option === null
+        ? "More is allowed again in a moment."
+        : `An operator sets it: sluice limit --account ${account} ${option}`;
+    const share = Number(allowed) > 0 ? Math.min(1, Math.max(0, Number(left) / Number(allowed))) : 0;
+    return [{ id, label, left: form(left), allowed: form(allowed), share, help }];
+  });
+  return lines.sort((one, other) => one.share - other.share);
+}

@@ -1,0 +1,71 @@
+/** Names the states of a conversation, and how a request of it may end. */
+import { ApiError, toApiError, unreachable } from "../../api/problem";
+import { type ChatMessage, hasEnded } from "./message";
+import type { Progress } from "./progress";
+
+/** Order of an answer. The same order again is the same run. */
+export type Order =
+  | { kind: "send"; id: string; text: string; agent: string | null }
+  | { kind: "regenerate"; answerId: string; requestId: string; agent: string | null };
+
+/** State of a conversation: idle, or how it stands with the answer that is being given. */
+export type Link =
+  | { kind: "idle" }
+  | { kind: "connecting" }
+  | { kind: "live" }
+  | { kind: "stopping" }
+  | { kind: "paused" }
+  | { kind: "lost"; retryAt: number; error: ApiError }
+  | { kind: "refused"; error: ApiError; order: Order | null };
+
+/** State of a conversation with what an agent writes on its way. */
+export interface SessionView {
+  link: Link;
+  progress: Progress;
+}
+
+/** What the client reported of a request: how its stream ended, and its error. */
+export interface Report {
+  ending: "none" | "finished" | "aborted";
+  error: Error | null;
+  /** Time at which the answer began; null if there was none. */
+  answeredAt: number | null;
+}
+
+/** Meaning of a report. `silent`: no answer is being given. */
+export type Outcome =
+  | { kind: "ended" }
+  | { kind: "aborted" }
+  | { kind: "silent" }
+  | { kind: "lost"; error: ApiError }
+  | { kind: "refused"; error: ApiError };
+
+/**
+ * Says how a request ended. The end of a stream alone is no success: without the server's word, it was lost. An order that got
+ * no answer is refused, and may be sent again; a stream that could not be resumed is tried again.
+ */
+export function outcomeOf(report: Report, what: "order" | "resume", last: ChatMessage | undefined): Outcome {
+  const { ending, error } = report;
+  if (ending === "aborted") return hasEnded(last) ? { kind: "ended" } : { kind: "aborted" };
+  if (error instanceof ApiError) {
+    const isFinal = what === "order" || !error.isTransient;
+    return { kind: isFinal ? "refused" : "lost", error };
+  }
+  if (error === null && ending === "none") return { kind: what === "resume" ? "silent" : "aborted" };
+  if (hasEnded(last)) return { kind: "ended" };
+  if (error !== null && error.name.startsWith("AI_")) return { kind: "refused", error: unreadable(error) };
+  return { kind: "lost", error: error === null ? unreachable() : toLost(error) };
+}
+
+function toLost(error: Error): ApiError {
+  return error instanceof TypeError ? unreachable() : toApiError(error);
+}
+
+function unreadable(error: Error): ApiError {
+  return new ApiError({
+    status: -1,
+    code: "answer_unreadable",
+    detail: `The answer cannot be read: ${(error.message.split(" Error message:")[0] ?? "").slice(0, 200)}`,
+    help: "reload the page, which may be older than the server",
+  });
+}

@@ -1,0 +1,50 @@
+/**
+ * Sends orders of the chat to the API and reads their answers. An order has the last question alone: the thread is what the
+ * store has, and nothing that a page keeps decides about it.
+ */
+import { DefaultChatTransport } from "ai";
+import { buildPath, send } from "../../api/client";
+import type { ChatMessage } from "./message";
+import { field } from "./record";
+
+const CHAT = "/api/v1/ai/chat";
+
+/** What an order says beside its question: the agent, and of a regeneration the answer and a random id. */
+export interface OrderFields {
+  graphName?: string;
+  messageId?: string;
+  requestId?: string;
+}
+
+/** Returns the body of an order. */
+export function orderBody(thread: string, messages: ChatMessage[], trigger: string, fields: OrderFields): object {
+  const question = messages.findLast((message) => message.role === "user");
+  const parts = question?.parts.filter((part) => part.type === "text").map(({ type, text }) => ({ type, text }));
+  return { ...fields, id: thread, trigger, message: { id: question?.id, role: "user", parts } };
+}
+
+function fieldsOf(body: unknown): OrderFields {
+  const names = ["graphName", "messageId", "requestId"] as const;
+  return Object.fromEntries(names.flatMap((name) => {
+    const value = field(body, name);
+    return typeof value === "string" ? [[name, value]] : [];
+  }));
+}
+
+/** Returns the transport of a chat. `onAnswered` is called when the server has begun to stream an answer. */
+export function chatTransport(onAnswered: () => void): DefaultChatTransport<ChatMessage> {
+  return new DefaultChatTransport<ChatMessage>({
+    api: CHAT,
+    fetch: async (input, init) => {
+      const headers = { accept: "text/event-stream" };
+      const request: RequestInit = { headers, cache: "no-store" };
+      if (init?.body !== undefined) request.body = init.body;
+      if (init?.signal !== undefined) request.signal = init.signal;
+      const response = await send(init?.method === "POST" ? "post" : "get", String(input), request);
+      if (response.status !== 204) onAnswered();
+      return response;
+    },
+    prepareSendMessagesRequest: ({ id, messages, trigger, body }) => ({ body: orderBody(id, messages, trigger, fieldsOf(body)) }),
+    prepareReconnectToStreamRequest: ({ id }) => ({ api: buildPath(`${CHAT}/{thread}/stream`, { thread: id }) }),
+  });
+}
