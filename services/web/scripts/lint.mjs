@@ -1,10 +1,14 @@
-// Checks the bounds of the sources: length of files, no `any`, no HTML from text, no inline styles, and a comment at the
-// head of each module and of each exported item.
+// Checks the bounds of the sources: length of files and functions, no `any`, no HTML from text, no inline styles, and a
+// comment at the head of each module and of each exported item.
 import { readdir, readFile } from "node:fs/promises";
+import ts from "typescript";
 
 const SOURCES = new URL("../src/", import.meta.url);
 const MAX_LINES = 200;
 const MAX_COLUMNS = 140;
+// Markup counts: a component is mostly that.
+const MAX_FUNCTION = 60;
+const MAX_PARAMETERS = 5;
 const GENERATED = "api/schema.d.ts";
 const FORBIDDEN = [
   [/:\s*any\b|\bas any\b|<any>|\bany\[\]/, "`any`: name the type, or use `unknown`"],
@@ -36,6 +40,7 @@ function check(file, lines) {
   });
   if (file.endsWith(".css")) return;
   if (!lines[0].startsWith("/**")) report(0, "no comment at the head that says what the module does");
+  checkFunctions(file, lines.join("\n"), report);
   const isTest = /\.test\.tsx?$/.test(file);
   lines.forEach((line, index) => {
     for (const [pattern, what] of FORBIDDEN) {
@@ -45,4 +50,19 @@ function check(file, lines) {
     const previous = lines[index - 1]?.trim() ?? "";
     if (!isTest && EXPORTED.test(line) && !previous.endsWith("*/")) report(index, "exported without a comment");
   });
+}
+
+function checkFunctions(file, text, report) {
+  const kind = file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
+  const source = ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true, kind);
+  const lineOf = (position) => source.getLineAndCharacterOfPosition(position).line;
+  const visit = (node) => {
+    if (ts.isFunctionLike(node) && node.body) {
+      const first = lineOf(node.getStart());
+      if (lineOf(node.end) - first + 1 > MAX_FUNCTION) report(first, `a function of more than ${MAX_FUNCTION} lines: divide it`);
+      if (node.parameters.length > MAX_PARAMETERS) report(first, `more than ${MAX_PARAMETERS} parameters`);
+    }
+    ts.forEachChild(node, visit);
+  };
+  visit(source);
 }

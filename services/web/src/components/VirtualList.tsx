@@ -45,16 +45,7 @@ export function VirtualList<T>({ label, items, keyOf, render, estimate, handle, 
   useLayoutEffect(() => {
     const element = box.current;
     if (element === null) return;
-    let changed = false;
-    for (const row of element.querySelectorAll<HTMLElement>("[data-row]")) {
-      const key = row.dataset["row"] ?? "";
-      const height = row.offsetHeight;
-      if (height > 0 && heights.current.get(key) !== height) {
-        heights.current.set(key, height);
-        changed = true;
-      }
-    }
-    if (changed) setMeasured((count) => count + 1);
+    if (measure(element, heights.current)) setMeasured((count) => count + 1);
     if (follows && isAtEnd.current) element.scrollTop = element.scrollHeight;
   });
   useImperativeHandle(handle, () => ({
@@ -76,4 +67,18 @@ export function VirtualList<T>({ label, items, keyOf, render, estimate, handle, 
       </div>
     </div>
   );
+}
+
+/** Notes the heights of the rows in `element`. Returns whether one is another than before. */
+function measure(element: HTMLElement, heights: Map<string, number>): boolean {
+  let hasChanged = false;
+  for (const row of element.querySelectorAll<HTMLElement>("[data-row]")) {
+    const key = row.dataset["row"] ?? "";
+    const height = row.offsetHeight;
+    if (height > 0 && heights.get(key) !== height) {
+      heights.set(key, height);
+      hasChanged = true;
+    }
+  }
+  return hasChanged;
 }

@@ -1,5 +1,5 @@
 /** Events of a run: any number of them, by kind and text, with jumps to failures and to the end. */
-import { useMemo, useRef, useState } from "react";
+import { type ReactNode, useMemo, useRef, useState } from "react";
 import { useShortcuts } from "../../app/keys";
 import { useLocation } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
@@ -23,7 +23,6 @@ export function Events({ log, version }: { log: EventLog; version: number }) {
   const kinds = useMemo(() => ROW_KINDS.filter((kind) => kindText.split(",").includes(kind)), [kindText]);
   const rows = useMemo(() => filterRows(log.rows, kinds, find), [log, version, kinds, find]);
   const list = useRef<VirtualListHandle>(null);
-  const search = useRef<HTMLInputElement>(null);
   const [failure, setFailure] = useState(-1);
   const jump = () => {
     const next = nextFailure(rows, failure);
@@ -32,7 +31,6 @@ export function Events({ log, version }: { log: EventLog; version: number }) {
   };
   const toEnd = () => list.current?.scrollTo(rows.length);
   useShortcuts([
-    { key: "/", label: "Find in the events", run: () => search.current?.focus() },
     { key: "f", label: "Next failure", run: jump },
     { key: "e", label: "Last event", run: toEnd },
   ]);
@@ -41,29 +39,14 @@ export function Events({ log, version }: { log: EventLog; version: number }) {
   const isFiltered = kinds.length > 0 || find !== "";
   return (
     <>
-      <div className="bar-line">
-        <div className="toggles" role="group" aria-label="Kinds of events">
-          {ROW_KINDS.map((kind) => (
-            <button
-              key={kind} type="button" className="toggle" aria-pressed={kinds.includes(kind)}
-              onClick={() => setQuery({ kind: toggle(kinds, kind).join(",") })}
-            >
-              {LABELS[kind]}
-            </button>
-          ))}
-        </div>
-        <input
-          ref={search} type="search" className="find" aria-label="Find in the events" placeholder="find" value={find}
-          onChange={(event) => setQuery({ find: event.target.value })}
-        />
-        <span className="muted num">{rows.length.toLocaleString("en")} rows</span>
+      <EventFilter kinds={kinds} find={find} count={rows.length}>
         <button type="button" onClick={jump} disabled={failures === 0}>
           Next failure ({failures})
         </button>
         <button type="button" onClick={toEnd}>
           To the end
         </button>
-      </div>
+      </EventFilter>
       {rows.length === 0 && isFiltered && <EmptyState title="No event matches" onClear={clear} />}
       {rows.length === 0 && !isFiltered && <EmptyState title="No events yet">They appear here as they happen.</EmptyState>}
       {rows.length > 0 && (
@@ -73,6 +56,39 @@ export function Events({ log, version }: { log: EventLog; version: number }) {
         />
       )}
     </>
+  );
+}
+
+interface EventFilterProps {
+  kinds: RowKind[];
+  find: string;
+  count: number;
+  children: ReactNode;
+}
+
+function EventFilter({ kinds, find, count, children }: EventFilterProps) {
+  const { setQuery } = useLocation();
+  const search = useRef<HTMLInputElement>(null);
+  useShortcuts([{ key: "/", label: "Find in the events", run: () => search.current?.focus() }]);
+  return (
+    <div className="bar-line">
+      <div className="toggles" role="group" aria-label="Kinds of events">
+        {ROW_KINDS.map((kind) => (
+          <button
+            key={kind} type="button" className="toggle" aria-pressed={kinds.includes(kind)}
+            onClick={() => setQuery({ kind: toggle(kinds, kind).join(",") })}
+          >
+            {LABELS[kind]}
+          </button>
+        ))}
+      </div>
+      <input
+        ref={search} type="search" className="find" aria-label="Find in the events" placeholder="find" value={find}
+        onChange={(event) => setQuery({ find: event.target.value })}
+      />
+      <span className="muted num">{count.toLocaleString("en")} rows</span>
+      {children}
+    </div>
   );
 }
 

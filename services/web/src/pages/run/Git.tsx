@@ -2,9 +2,9 @@
 import { useState } from "react";
 import { useDashboard } from "../../api/dashboard";
 import { AgentText } from "../../components/agent-text/AgentText";
-import { EmptyState } from "../../components/EmptyState";
 import { StateChip, type Tone } from "../../components/StateChip";
 import { Table } from "../../components/Table";
+import { Time } from "../../components/Time";
 import { Diff } from "./Diff";
 import { pullRequestLink } from "./links";
 import type { RunDetails } from "./useRun";
@@ -16,13 +16,13 @@ const TONES = new Map<string, Tone>([
 
 /** Renders the commits and the changed files of `run`. */
 export function Git({ run }: { run: RunDetails }) {
-  const [showsDiff, setShowsDiff] = useState(false);
+  const [showsDiff, setShowsDiff] = useState(run.commits === undefined);
   return (
     <>
       {run.commits === undefined ? (
-        <EmptyState title="The run has no repository">
-          Order one with <code>sluice run --repo URL</code> to have its commits on a branch.
-        </EmptyState>
+        <p className="hint">
+          The run has no repository. Order one with <code>sluice run --repo URL</code> to have its commits on a branch.
+        </p>
       ) : (
         <CommitsView commits={run.commits} />
       )}
@@ -71,12 +71,17 @@ function CommitsView({ commits }: { commits: Commits }) {
           columns={[
             { id: "id", label: "Commit", cell: (commit) => <code>{commit.id.slice(0, 12)}</code> },
             { id: "subject", label: "Subject", isWide: true, cell: (commit) => inline(commit.subject) },
-            { id: "at", label: "Authored", cell: (commit) => (commit.authoredAt === undefined ? "–" : inline(commit.authoredAt)) },
+            { id: "at", label: "Authored", cell: (commit) => <Authored at={commit.authoredAt ?? ""} /> },
           ]}
         />
       )}
     </>
   );
+}
+
+/** An author may write anything into the time of a commit. */
+function Authored({ at }: { at: string }) {
+  return Number.isNaN(Date.parse(at)) ? <AgentText text={at} form="inline" /> : <Time at={at} />;
 }
 
 function PullRequest({ number, url }: { number: number; url: string }) {

@@ -15,11 +15,11 @@ test("phases follow each other from the order to the end", () => {
   assert.deepEqual(bounds(bars), [["queued", 0, 2], ["preparing", 2, 3], ["running", 3, 8], ["settling", 8, 9]]);
 });
 
-test("a later attempt begins where the one before ended", () => {
+test("a later attempt begins where it was queued", () => {
   const bars = timeline({
     run: { createdAt: at(0), endedAt: null, attempt: 1 },
     statuses: [{ phase: "preparing", at: at(1) }, { phase: "queued", at: at(10) }, { phase: "preparing", at: at(12) }],
     ends: [at(9)], calls: [], tools: [], now: Date.parse(at(14)),
   });
-  assert.deepEqual(bounds(bars), [["queued", 0, 1], ["queued", 1, 3], ["preparing", 3, 5]]);
+  assert.deepEqual(bounds(bars), [["queued", 0, 2], ["preparing", 2, 4]]);
 });

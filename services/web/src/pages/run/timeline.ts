@@ -18,11 +18,17 @@ const MAX_CALLS = 60;
 /** Returns the bars in their order. */
 export function timeline({ run, statuses, ends, calls, tools, now }: TimelineParts): Bar[] {
   const previousEnd = run.endedAt === null ? ends.at(-1) : ends.at(-2);
-  const origin = run.attempt > 0 && previousEnd !== undefined ? Date.parse(previousEnd) : Date.parse(run.createdAt);
+  const ended = run.attempt > 0 && previousEnd !== undefined ? Date.parse(previousEnd) : 0;
+  const first = statuses.find(({ at }) => Date.parse(at) >= ended);
+  // A later attempt is queued by an event of its own; the first one by its order.
+  const origin = run.attempt > 0 && first !== undefined ? Date.parse(first.at) : Date.parse(run.createdAt);
   const end = run.endedAt === null ? now : Date.parse(run.endedAt);
   const since = (at: number) => Math.max(0, at - origin);
-  const own = statuses.filter(({ at }) => Date.parse(at) >= origin);
-  const bars: Bar[] = [{ label: "queued", tone: "wait", start: 0, end: since(own[0] === undefined ? end : Date.parse(own[0].at)) }];
+  const own = statuses.filter(({ at }) => Date.parse(at) >= ended);
+  const bars: Bar[] = [];
+  if (run.attempt === 0) {
+    bars.push({ label: "queued", tone: "wait", start: 0, end: since(first === undefined ? end : Date.parse(first.at)) });
+  }
   for (const [index, { phase, at }] of own.entries()) {
     const next = own[index + 1];
     const until = next === undefined ? end : Date.parse(next.at);

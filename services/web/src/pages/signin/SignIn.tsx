@@ -11,7 +11,6 @@ export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: 
   const { path, navigate } = useLocation();
   const [error, setError] = useState<ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
-  const field = useRef<HTMLInputElement>(null);
   const used = useRef(false);
   const begin = async (session: Promise<void>) => {
     setBusy(true);
@@ -25,9 +24,6 @@ export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: 
     }
   };
   useEffect(() => {
-    if (error !== null) field.current?.focus();
-  }, [error]);
-  useEffect(() => {
     if (linkCode === null || used.current) return;
     used.current = true;
     void begin(signInByLink(linkCode));
@@ -36,12 +32,6 @@ export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: 
   useEffect(() => {
     if (isKnown && linkCode === null) navigate("/sandbox", "replace");
   }, [isKnown, linkCode, navigate]);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    const token = field.current?.value.trim() ?? "";
-    if (field.current !== null) field.current.value = "";
-    if (token !== "") void begin(signIn(token));
-  };
   return (
     <main className="alone signin">
       <div className="brand">
@@ -50,19 +40,42 @@ export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: 
       </div>
       <h1>Sign in</h1>
       {reason === "ended" && <p className="note">Your session has ended. Sign in to go on where you were.</p>}
-      <form onSubmit={submit} autoComplete="off">
-        <label htmlFor="token">Token of a principal</label>
-        <input id="token" ref={field} type="password" autoComplete="off" spellCheck={false} autoFocus disabled={isBusy} />
-        <button type="submit" className="primary" disabled={isBusy}>
-          {isBusy ? "Signing in …" : "Sign in"}
-        </button>
-      </form>
+      <TokenForm isBusy={isBusy} hasFailed={error !== null} onToken={(token) => void begin(signIn(token))} />
       {error !== null && <ErrorNote error={explain(error)} title="That did not let you in" />}
       <p className="hint">
         <code>sluice principals add NAME --account ACCOUNT</code> prints a token once. It is sent once, and kept nowhere in this
         browser.
       </p>
     </main>
+  );
+}
+
+interface TokenFormProps {
+  isBusy: boolean;
+  hasFailed: boolean;
+  onToken: (token: string) => void;
+}
+
+function TokenForm({ isBusy, hasFailed, onToken }: TokenFormProps) {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    if (hasFailed && !isBusy) field.current?.focus();
+  }, [hasFailed, isBusy]);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    const token = field.current?.value.trim() ?? "";
+    // The field does not keep the token while the request is under way.
+    if (field.current !== null) field.current.value = "";
+    if (token !== "") onToken(token);
+  };
+  return (
+    <form onSubmit={submit} autoComplete="off">
+      <label htmlFor="token">Token of a principal</label>
+      <input id="token" ref={field} type="password" autoComplete="off" spellCheck={false} autoFocus disabled={isBusy} />
+      <button type="submit" className="primary" disabled={isBusy}>
+        {isBusy ? "Signing in …" : "Sign in"}
+      </button>
+    </form>
   );
 }
 
