@@ -170,7 +170,7 @@ bench-build:
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
 ci: ## Run all stages of CI and print the seconds of each
-	@scripts/stages.sh setup lint deny $(filter-out setup-tests,$(TEST_STAGES)) fuzz bench-check
+	@scripts/stages.sh setup lint deny web web-check $(filter-out setup-tests,$(TEST_STAGES)) fuzz bench-check
 
 docs: ## Build the book into target/book with mdBook (built once, minutes) and check links, anchors and paths
 	@scripts/setup.sh book

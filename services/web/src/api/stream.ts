@@ -53,6 +53,7 @@ export class LiveStream<T> {
     if (active !== this) active?.close();
     active = this;
     document.addEventListener("visibilitychange", this.#onVisibility);
+    globalThis.addEventListener?.("online", this.#onOnline);
     if (document.hidden) this.#options.onState({ kind: "paused" });
     else void this.#connect();
     return this;
@@ -63,6 +64,7 @@ export class LiveStream<T> {
     this.#isOver = true;
     this.#stop();
     document.removeEventListener("visibilitychange", this.#onVisibility);
+    globalThis.removeEventListener?.("online", this.#onOnline);
     if (active === this) active = null;
   }
 
@@ -84,6 +86,11 @@ export class LiveStream<T> {
     this.#stop();
     if (document.hidden) this.#options.onState({ kind: "paused" });
     else void this.#connect();
+  };
+
+  /** A network that is back is used at once. */
+  readonly #onOnline = (): void => {
+    if (!document.hidden) this.retryNow();
   };
 
   async #connect(): Promise<void> {

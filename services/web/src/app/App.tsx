@@ -66,7 +66,7 @@ function Page() {
     );
   }
   return (
-    <Layout routes={ROUTES} title={found.route.title}>
+    <Layout routes={ROUTES} title={[...Object.values(found.params), found.route.title].join(" · ")}>
       <ErrorBoundary key={path}>{createElement(componentOf(found.route), { key: path })}</ErrorBoundary>
     </Layout>
   );

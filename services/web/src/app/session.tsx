@@ -69,7 +69,12 @@ export function SessionProvider({ children }: { children: ReactNode }) {
       signIn: (token) => begin("/api/v1/session", { headers: { authorization: `Bearer ${token}` } }),
       signInByLink: (code) => begin("/api/v1/session/link", { body: JSON.stringify({ code }) }),
       signOut: async () => {
-        await api.delete("/api/v1/session");
+        try {
+          await api.delete("/api/v1/session");
+        } catch (thrown) {
+          setState({ kind: "unreachable", error: toApiError(thrown) });
+          return;
+        }
         // A fresh document: nothing that was shown stays in memory.
         window.location.replace("/signin");
       },

@@ -50,10 +50,10 @@ export function VirtualList<T>({ label, items, keyOf, render, estimate, handle, 
   });
   useImperativeHandle(handle, () => ({
     scrollTo: (index) => {
-      isAtEnd.current = false;
+      isAtEnd.current = index >= items.length;
       if (box.current !== null) box.current.scrollTop = offsets.at(index);
     },
-  }), [offsets]);
+  }), [offsets, items.length]);
   return (
     <div className="virtual" ref={box} onScroll={look} role="log" aria-live="off" aria-label={label} tabIndex={0}>
       <div style={{ height: offsets.total }} className="virtual-all">
