@@ -1,5 +1,6 @@
 /** Tabs of a page, as the ARIA pattern has them: arrow keys move, and the shown tab is in the address. */
-import { type KeyboardEvent, type ReactNode, useId, useRef } from "react";
+import { type KeyboardEvent, type ReactNode, Suspense, useId, useRef } from "react";
+import { Skeleton } from "./Skeleton";
 
 /** One tab. `count` is shown behind its label. */
 export interface Tab {
@@ -48,7 +49,7 @@ export function Tabs({ label, tabs, shown, onShow }: TabsProps) {
         ))}
       </div>
       <div className="tab-panel" role="tabpanel" id={`${base}-panel`} aria-labelledby={`${base}-${current?.id}`} tabIndex={0}>
-        {current?.render()}
+        <Suspense fallback={<Skeleton rows={5} />}>{current?.render()}</Suspense>
       </div>
     </>
   );

@@ -1,5 +1,5 @@
 /** Events of a run: any number of them, by kind and text, with jumps to failures and to the end. */
-import { type ReactNode, useMemo, useRef, useState } from "react";
+import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { useShortcuts } from "../../app/keys";
 import { useLocation } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
@@ -11,6 +11,7 @@ import { type EventRow, ROW_KINDS, type RowKind } from "./eventRow";
 
 const ROW_PX = 30;
 const FIRST_CHARS = 2_000;
+const TYPING_MS = 200;
 const LABELS: Record<RowKind, string> = {
   phase: "Phases", text: "Text", tool: "Tools", log: "Output", usage: "Usage", gap: "Gaps", end: "Ends",
 };
@@ -35,11 +36,15 @@ export function Events({ log, version }: { log: EventLog; version: number }) {
     { key: "e", label: "Last event", run: toEnd },
   ]);
   const failures = rows.filter((row) => row.isFailure).length;
-  const clear = () => setQuery({ kind: null, find: null });
+  const [cleared, setCleared] = useState(0);
+  const clear = () => {
+    setQuery({ kind: null, find: null });
+    setCleared(cleared + 1);
+  };
   const isFiltered = kinds.length > 0 || find !== "";
   return (
     <>
-      <EventFilter kinds={kinds} find={find} count={rows.length}>
+      <EventFilter key={cleared} kinds={kinds} find={find} count={rows.length}>
         <button type="button" onClick={jump} disabled={failures === 0}>
           Next failure ({failures})
         </button>
@@ -69,6 +74,13 @@ interface EventFilterProps {
 function EventFilter({ kinds, find, count, children }: EventFilterProps) {
   const { setQuery } = useLocation();
   const search = useRef<HTMLInputElement>(null);
+  const [text, setText] = useState(find);
+  // Browsers bound how often a page may change its address.
+  useEffect(() => {
+    if (text === find) return;
+    const timer = setTimeout(() => setQuery({ find: text }), TYPING_MS);
+    return () => clearTimeout(timer);
+  }, [text, find]);
   useShortcuts([{ key: "/", label: "Find in the events", run: () => search.current?.focus() }]);
   return (
     <div className="bar-line">
@@ -83,8 +95,8 @@ function EventFilter({ kinds, find, count, children }: EventFilterProps) {
         ))}
       </div>
       <input
-        ref={search} type="search" className="find" aria-label="Find in the events" placeholder="find" value={find}
-        onChange={(event) => setQuery({ find: event.target.value })}
+        ref={search} type="search" className="find" aria-label="Find in the events" placeholder="find" value={text}
+        onChange={(event) => setText(event.target.value)}
       />
       <span className="muted num">{count.toLocaleString("en")} rows</span>
       {children}

@@ -3,9 +3,12 @@ import { useMemo, useState } from "react";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { EmptyState } from "../../components/EmptyState";
 import { formatBytes } from "../../components/format";
+import { VirtualList } from "../../components/VirtualList";
 import type { OutputPiece } from "./eventLog";
 
 type Stream = OutputPiece["stream"];
+const MAX_BLOCK = 8_192;
+const ROW_PX = 40;
 const STREAMS: Stream[] = ["stdout", "stderr"];
 
 /** Renders both streams, or one of them. */
@@ -29,31 +32,40 @@ export function Output({ runId, output, version }: { runId: string; output: Outp
           </button>
         ))}
       </div>
-      <div className="panel output" role="log" aria-live="off" aria-label="Output" tabIndex={0}>
-        {blocks.map((block, index) => (
-          <div key={index} className={`output-block output-${block.stream}`}>
-            {shown === "both" && <span className="output-name">{block.stream}</span>}
-            {block.missingBytes > 0 ? (
-              <p className="cut">{formatBytes(block.missingBytes)} were left out here.</p>
+      <VirtualList
+        label="Output" items={blocks} keyOf={(block) => block.key} estimate={ROW_PX} follows
+        render={({ piece }) => (
+          <div className={`output-block output-${piece.stream}`}>
+            {shown === "both" && <span className="output-name">{piece.stream}</span>}
+            {piece.missingBytes > 0 ? (
+              <p className="cut">{formatBytes(piece.missingBytes)} were left out here.</p>
             ) : (
-              <AgentText text={block.text} />
+              <AgentText text={piece.text} />
             )}
           </div>
-        ))}
-      </div>
+        )}
+      />
     </>
   );
 }
 
-/** Joins pieces of one stream that follow each other. */
-function join(output: OutputPiece[], shown: Stream | "both"): OutputPiece[] {
-  const blocks: OutputPiece[] = [];
-  for (const piece of output) {
+interface Block {
+  key: string;
+  piece: OutputPiece;
+}
+
+/** Joins pieces of one stream that follow each other, up to a bound: each block is shown as a whole. */
+function join(output: OutputPiece[], shown: Stream | "both"): Block[] {
+  const blocks: Block[] = [];
+  for (const [index, piece] of output.entries()) {
     if (shown !== "both" && piece.stream !== shown) continue;
     const last = blocks.at(-1);
-    const continues = last?.stream === piece.stream && last.missingBytes === 0 && piece.missingBytes === 0;
-    if (last !== undefined && continues) blocks[blocks.length - 1] = { ...last, text: last.text + piece.text };
-    else blocks.push(piece);
+    const continues = last?.piece.stream === piece.stream && last.piece.missingBytes === 0 && piece.missingBytes === 0;
+    if (last !== undefined && continues && last.piece.text.length < MAX_BLOCK) {
+      blocks[blocks.length - 1] = { key: last.key, piece: { ...last.piece, text: last.piece.text + piece.text } };
+    } else {
+      blocks.push({ key: `${shown} ${index}`, piece });
+    }
   }
   return blocks;
 }

@@ -1,21 +1,24 @@
 /** One run: its head with actions, and what it did in tabs. The shown tab is in the address. */
+import { lazy } from "react";
 import { useLocation } from "../../app/router";
 import { ErrorNote } from "../../components/ErrorNote";
 import { Skeleton } from "../../components/Skeleton";
 import { StreamNote } from "../../components/StreamNote";
 import { type Tab, Tabs } from "../../components/Tabs";
 import { Answer } from "./Answer";
-import { Calls } from "./Calls";
-import { Events } from "./Events";
-import { Git } from "./Git";
 import { Head, RunTitle } from "./Head";
-import { Output } from "./Output";
-import { Receipts } from "./Receipts";
-import { Refusals } from "./Refusals";
-import { Timeline } from "./Timeline";
-import { Tools } from "./Tools";
 import { type FollowedRun, type RunDetails, useRun } from "./useRun";
 import "./run.css";
+
+// Tabs that many visits never show are loaded when they are.
+const Calls = lazy(() => import("./Calls").then((module) => ({ default: module.Calls })));
+const Events = lazy(() => import("./Events").then((module) => ({ default: module.Events })));
+const Output = lazy(() => import("./Output").then((module) => ({ default: module.Output })));
+const Git = lazy(() => import("./Git").then((module) => ({ default: module.Git })));
+const Receipts = lazy(() => import("./Receipts").then((module) => ({ default: module.Receipts })));
+const Refusals = lazy(() => import("./Refusals").then((module) => ({ default: module.Refusals })));
+const Timeline = lazy(() => import("./Timeline").then((module) => ({ default: module.Timeline })));
+const Tools = lazy(() => import("./Tools").then((module) => ({ default: module.Tools })));
 
 /** Shows the run of the address. */
 export default function Run() {
