@@ -1,22 +1,25 @@
 /** Renders the page of the address, or the sign-in where it takes one. */
-import { type ReactNode, createElement, useEffect, useState } from "react";
+import { type ReactNode, Suspense, createElement, lazy, useEffect, useState } from "react";
 import { DashboardContext, NO_SETTINGS, readDashboard } from "../api/dashboard";
 import { EmptyState } from "../components/EmptyState";
 import { ErrorBoundary } from "../components/ErrorBoundary";
 import { ErrorNote } from "../components/ErrorNote";
 import { Skeleton } from "../components/Skeleton";
 import { ROUTES } from "../pages/routes";
-import { SignIn } from "../pages/signin/SignIn";
 import { Layout } from "./Layout";
 import { Link, RouterProvider, componentOf, findRoute, useLocation } from "./router";
 import { SessionProvider, useSession } from "./session";
+
+const SignIn = lazy(() => import("../pages/signin"));
 
 /** The dashboard. `linkCode` is the code of a one-time link, which the first module took out of the address. */
 export function App({ linkCode }: { linkCode: string | null }) {
   return (
     <RouterProvider routes={ROUTES}>
       <SessionProvider>
-        <Gate linkCode={linkCode} />
+        <Suspense fallback={<Skeleton rows={6} />}>
+          <Gate linkCode={linkCode} />
+        </Suspense>
       </SessionProvider>
     </RouterProvider>
   );

@@ -1,12 +1,13 @@
 /** Frame of all pages: navigation, who is signed in, theme, shortcuts, and the page itself. */
-import { type ReactNode, Suspense, useEffect, useRef, useState } from "react";
-import { Dialog } from "../components/Dialog";
+import { type ReactNode, Suspense, lazy, useEffect, useRef, useState } from "react";
 import { Skeleton } from "../components/Skeleton";
 import { LiveRegion } from "./announce";
-import { handleKey, useRegisteredShortcuts, useShortcuts } from "./keys";
+import { handleKey, useShortcuts } from "./keys";
 import { Link, type Route, useLocation } from "./router";
 import { useSession } from "./session";
 import { useTheme } from "./theme";
+
+const KeysDialog = lazy(() => import("./KeysDialog"));
 
 /** Renders the frame around a page. Focus moves to the page when the address changes. */
 export function Layout({ routes, title, children }: { routes: Route[]; title: string; children: ReactNode }) {
@@ -33,7 +34,7 @@ export function Layout({ routes, title, children }: { routes: Route[]; title: st
         <Suspense fallback={<Skeleton rows={8} />}>{children}</Suspense>
       </main>
       <LiveRegion />
-      {showsKeys && <KeysDialog onClose={() => setShowsKeys(false)} />}
+      <Suspense>{showsKeys && <KeysDialog onClose={() => setShowsKeys(false)} />}</Suspense>
     </div>
   );
 }
@@ -86,29 +87,5 @@ function Identity() {
         </button>
       )}
     </div>
-  );
-}
-
-function KeysDialog({ onClose }: { onClose: () => void }) {
-  const shortcuts = useRegisteredShortcuts();
-  return (
-    <Dialog title="Shortcuts" onClose={onClose}>
-      <dl className="keys">
-        {shortcuts.map((shortcut) => (
-          <div key={`${shortcut.key}${shortcut.label}`}>
-            <dt>
-              <kbd>{shortcut.key}</kbd>
-            </dt>
-            <dd>{shortcut.label}</dd>
-          </div>
-        ))}
-        <div>
-          <dt>
-            <kbd>Esc</kbd>
-          </dt>
-          <dd>Leave a field or a dialog</dd>
-        </div>
-      </dl>
-    </Dialog>
   );
 }

@@ -1,12 +1,13 @@
 /** Actions on a run: cancel it, or start its next attempt. Each asks first, and runs once. */
-import { useState } from "react";
+import { Suspense, lazy, useState } from "react";
 import { api } from "../../api/client";
 import { announce } from "../../app/announce";
 import { useShortcuts } from "../../app/keys";
 import { useSession } from "../../app/session";
-import { Confirm } from "../../components/Dialog";
-import { isActive } from "../runs/list";
+import { isActive } from "../runs/active";
 import type { RunDetails } from "./useRun";
+
+const Confirm = lazy(() => import("../../components/Dialog").then((module) => ({ default: module.Confirm })));
 
 type Asked = "none" | "cancel" | "again";
 
@@ -43,18 +44,20 @@ export function Actions({ run, onChange }: { run: RunDetails; onChange: () => vo
           Start again …
         </button>
       )}
-      {asked === "cancel" && (
-        <Confirm title="Cancel this run?" action="Cancel the run" tone="danger" onConfirm={cancel} onClose={close}>
-          <p>
-            The agent of <bdi>{run.runId}</bdi> is asked to stop, and killed if it does not. What it has used is paid for.
-          </p>
-        </Confirm>
-      )}
-      {asked === "again" && (
-        <Confirm title="Start this run again?" action={`Start attempt ${run.attempt + 2}`} onConfirm={again} onClose={close}>
-          <p>The same order and files, with a budget of its own. The answer and the usage will be those of the new attempt.</p>
-        </Confirm>
-      )}
+      <Suspense>
+        {asked === "cancel" && (
+          <Confirm title="Cancel this run?" action="Cancel the run" tone="danger" onConfirm={cancel} onClose={close}>
+            <p>
+              The agent of <bdi>{run.runId}</bdi> is asked to stop, and killed if it does not. What it has used is paid for.
+            </p>
+          </Confirm>
+        )}
+        {asked === "again" && (
+          <Confirm title="Start this run again?" action={`Start attempt ${run.attempt + 2}`} onConfirm={again} onClose={close}>
+            <p>The same order and files, with a budget of its own. The answer and the usage will be those of the new attempt.</p>
+          </Confirm>
+        )}
+      </Suspense>
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { announce } from "../../app/announce";
 import { Link } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { EmptyState } from "../../components/EmptyState";
-import { isActive } from "../runs/list";
+import { isActive } from "../runs/active";
 import type { RunDetails } from "./useRun";
 
 const SPOKEN_CHARS = 300;

@@ -7,7 +7,7 @@ import { Elapsed } from "../../components/Elapsed";
 import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
-import { CallCount, Cost } from "../runs/columns";
+import { CallCount, Cost } from "../runs/figures";
 import { Actions } from "./Actions";
 import { traceLink } from "./links";
 import type { RunDetails } from "./useRun";

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "react";
 import { EmptyState } from "../../components/EmptyState";
 import { More } from "../../components/More";
 import { SvgBars } from "../../components/SvgBars";
-import { isActive } from "../runs/list";
+import { isActive } from "../runs/active";
 import { useCalls } from "./calls";
 import type { EventLog } from "./eventLog";
 import { timeline } from "./timeline";

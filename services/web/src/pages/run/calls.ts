@@ -2,7 +2,7 @@
 import { useEffect } from "react";
 import { type Schemas, api } from "../../api/client";
 import { type Pages, usePages } from "../../api/usePages";
-import { isActive } from "../runs/list";
+import { isActive } from "../runs/active";
 import type { RunDetails } from "./useRun";
 
 /** Why a call was refused or cut, and what would change that. Commands and settings are there for operators. */

@@ -5,7 +5,7 @@ import { type Loaded, useLoad } from "../../api/useLoad";
 import type { StreamState } from "../../api/stream";
 import { useStream } from "../../api/useStream";
 import { announce } from "../../app/announce";
-import { isActive } from "../runs/list";
+import { isActive } from "../runs/active";
 import { EventLog } from "./eventLog";
 import type { RunEvent } from "./eventRow";
 

@@ -2,10 +2,11 @@
 import { Link } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { Elapsed } from "../../components/Elapsed";
-import { formatCount, formatDollars, plural } from "../../components/format";
+import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import type { Column } from "../../components/Table";
 import { Time } from "../../components/Time";
+import { CallCount, Cost } from "./figures";
 import type { Run } from "./filter";
 
 const none = <span className="none">–</span>;
@@ -42,31 +43,4 @@ export function runColumns(seesAccounts: boolean): Column<Run>[] {
       cell: (run) => (run.receipts === undefined ? none : <Cost receipts={run.receipts} />),
     },
   ];
-}
-
-/** Number of calls, and how many more were refused. */
-export function CallCount({ calls, refused }: { calls: number; refused: number }) {
-  return (
-    <>
-      {formatCount(calls)}
-      {refused > 0 && <span className="refused-count"> +{formatCount(refused)} refused</span>}
-    </>
-  );
-}
-
-/** Cost of receipts. Receipts without a price are named, because the sum is too low then. */
-export function Cost({ receipts }: { receipts: NonNullable<Run["receipts"]> }) {
-  const { cost, unpriced, count } = receipts;
-  if (count > 0 && unpriced === count) return <span className="muted">no price</span>;
-  return (
-    <>
-      {formatDollars(cost)}
-      {unpriced > 0 && (
-        <abbr className="unpriced" title={`${plural(unpriced, "receipt")} without a price: the cost is higher`}>
-          {" "}
-          +?
-        </abbr>
-      )}
-    </>
-  );
 }

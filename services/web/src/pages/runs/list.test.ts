@@ -38,6 +38,8 @@ test("a run of an older page is not new", () => {
 test("a late state does not revive an ended run, another attempt does", () => {
   const ended = mergeChanges(list, [run("a", 3, "failed")], all);
   assert.equal(mergeChanges(ended, [run("a", 3, "running")], all).runs[1]?.state, "failed");
+  assert.equal(mergeChanges(ended, [run("a", 3, "queued")], all).runs[1]?.state, "failed");
+  assert.equal(mergeChanges(list, [run("b", 5, "starting")], all).runs[0]?.state, "running");
   assert.equal(mergeChanges(ended, [run("a", 3, "queued", 1)], all).runs[1]?.state, "queued");
 });
 

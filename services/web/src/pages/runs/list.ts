@@ -1,4 +1,5 @@
 /** Keeps a list of runs still while it is read: known runs change in place, and new ones wait until they are asked for. */
+import { ACTIVE_STATES, isActive } from "./active";
 import { type Run, type RunFilter, matches } from "./filter";
 
 /** Shown runs, and the ids of those that wait above them. */
@@ -22,18 +23,13 @@ export function mergeChanges(list: RunList, changed: Run[], filter: RunFilter): 
   return { runs, waiting };
 }
 
-const ORDER: Run["state"][] = ["queued", "preparing", "starting", "running", "collecting", "settling"];
-
 /** A state may come twice, and late: an ended attempt does not become active again. */
 function newer(shown: Run, changed: Run | undefined): Run {
   if (changed === undefined || changed.attempt < shown.attempt) return shown;
   if (changed.attempt > shown.attempt) return changed;
-  const isBack = isActive(changed) && (!isActive(shown) || ORDER.indexOf(changed.state) < ORDER.indexOf(shown.state));
+  if (!isActive(changed)) return changed;
+  if (!isActive(shown)) return shown;
+  const isBack = ACTIVE_STATES.indexOf(changed.state) < ACTIVE_STATES.indexOf(shown.state);
   // A run that waits for a worker again goes back to the queue within its attempt.
   return isBack && changed.state !== "queued" ? shown : changed;
-}
-
-/** Returns whether a run has not ended. */
-export function isActive(run: Pick<Run, "state">): boolean {
-  return ORDER.includes(run.state);
 }

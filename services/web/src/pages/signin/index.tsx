@@ -6,7 +6,7 @@ import { useSession } from "../../app/session";
 import { ErrorNote } from "../../components/ErrorNote";
 
 /** Shows the sign-in. `reason` says whether a session has just ended. */
-export function SignIn({ linkCode, reason }: { linkCode: string | null; reason: "none" | "ended" }) {
+export default function SignIn({ linkCode, reason }: { linkCode: string | null; reason: "none" | "ended" }) {
   const { state, signIn, signInByLink } = useSession();
   const { path, navigate } = useLocation();
   const [error, setError] = useState<ApiError | null>(null);
