@@ -2,6 +2,7 @@
  * Sends requests to the HTTP API, typed by its OpenAPI document. The browser adds the session's cookie; no token passes
  * through here but that of a sign-in.
  */
+import { encodePart } from "./encode";
 import { isAbort, readProblem, unreachable } from "./problem";
 import type { components, paths } from "./schema";
 
@@ -49,7 +50,7 @@ export function reportUnauthenticated(): void {
 
 /** Returns `template` with `{name}` replaced by the escaped values of `parts`, and with `query` appended. */
 export function buildPath(template: string, parts: object = {}, query: object = {}): string {
-  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(Reflect.get(parts, name))));
+  const path = template.replace(/\{(\w+)\}/g, (_, name: string) => encodePart(String(Reflect.get(parts, name))));
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(query)) {
     if (value !== undefined && value !== null && value !== "") search.set(name, String(value));

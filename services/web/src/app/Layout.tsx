@@ -1,5 +1,6 @@
 /** Frame of all pages: navigation, who is signed in, theme, shortcuts, and the page itself. */
 import { type ReactNode, Suspense, lazy, useEffect, useRef, useState } from "react";
+import { visibleText } from "../components/agent-text/marks";
 import { Skeleton } from "../components/Skeleton";
 import { LiveRegion } from "./announce";
 import { handleKey, useShortcuts } from "./keys";
@@ -16,7 +17,7 @@ export function Layout({ routes, title, children }: { routes: Route[]; title: st
   const shown = useRef(path);
   const [showsKeys, setShowsKeys] = useState(false);
   useEffect(() => {
-    document.title = `${title} · Sluicegate`;
+    document.title = visibleText(`${title} · Sluicegate`);
     if (shown.current !== path) main.current?.focus({ preventScroll: true });
     if (shown.current !== path) window.scrollTo(0, 0);
     shown.current = path;

@@ -1,6 +1,7 @@
 /** Shows a command, and copies it when a person asks for it. */
 import { useState } from "react";
 import { announce } from "../app/announce";
+import { visibleText } from "./agent-text/marks";
 import { AgentText } from "./agent-text/AgentText";
 
 /** Renders `text` with a button that copies it. */
@@ -18,7 +19,7 @@ export function CopyText({ text }: { text: string }) {
       <code>
         <AgentText text={text} form="inline" />
       </code>
-      <button type="button" className="quiet" onClick={copy} aria-label={`Copy ${text.slice(0, 80)}`}>
+      <button type="button" className="quiet" onClick={copy} aria-label={`Copy ${visibleText(text).slice(0, 80)}`}>
         {isCopied ? "copied" : "copy"}
       </button>
     </span>

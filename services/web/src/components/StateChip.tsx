@@ -1,4 +1,5 @@
 /** Shows a state as a word with a sign of its own shape, so that colour alone says nothing. */
+import { AgentText } from "./agent-text/AgentText";
 
 /** Meaning of a state, which chooses the sign and the colour. */
 export type Tone = "good" | "bad" | "warn" | "busy" | "idle";
@@ -20,8 +21,12 @@ export interface StateChipProps {
 export function StateChip({ state, tone = RUN_STATES.get(state) ?? "idle", code }: StateChipProps) {
   return (
     <span className={`chip chip-${tone}`}>
-      <span aria-hidden="true">{SIGNS[tone]}</span> {state.replaceAll("_", " ")}
-      {code !== undefined && <code>{code}</code>}
+      <span aria-hidden="true">{SIGNS[tone]}</span> <AgentText text={state.replaceAll("_", " ")} form="inline" />
+      {code !== undefined && (
+        <code>
+          <AgentText text={code} form="inline" />
+        </code>
+      )}
     </span>
   );
 }

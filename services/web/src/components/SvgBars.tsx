@@ -1,4 +1,6 @@
 /** Horizontal bars on one scale, with a table of the same numbers for those who do not see them. */
+import { AgentText } from "./agent-text/AgentText";
+import { visibleText } from "./agent-text/marks";
 import { formatDuration } from "./format";
 
 /** Bar from `start` to `end`, in milliseconds from the beginning. */
@@ -22,7 +24,7 @@ export function SvgBars({ label, bars }: { label: string; bars: Bar[] }) {
       <svg viewBox={`0 0 ${WIDTH} ${bars.length * ROW + 4}`} role="img" aria-label={label}>
         {bars.map((bar, index) => (
           <g key={index} transform={`translate(0 ${index * ROW})`}>
-            <text x={LABEL - 8} y={15} textAnchor="end">{bar.label.slice(0, 22)}</text>
+            <text x={LABEL - 8} y={15} textAnchor="end">{visibleText(bar.label).slice(0, 22)}</text>
             <rect
               className={`bar-${bar.tone}`} x={x(bar.start)} y={5} height={12} rx={2}
               width={Math.max(2, x(bar.end) - x(bar.start))}
@@ -40,7 +42,7 @@ export function SvgBars({ label, bars }: { label: string; bars: Bar[] }) {
           <tbody>
             {bars.map((bar, index) => (
               <tr key={index}>
-                <td>{bar.label}</td>
+                <td><AgentText text={bar.label} form="inline" /></td>
                 <td className="num">{formatDuration(bar.start)}</td>
                 <td className="num">{formatDuration(bar.end - bar.start)}</td>
               </tr>

@@ -1,7 +1,7 @@
 /** Tests that no character of an agent's text acts, hides or covers other text. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { findMarks } from "./marks";
+import { findMarks, visibleText } from "./marks";
 
 function show(text: string): string {
   return findMarks(text)
@@ -36,6 +36,10 @@ const CASES: [string, string, string][] = [
 for (const [name, hostile, shown] of CASES) {
   test(`shows ${name}`, () => assert.equal(show(hostile), shown));
 }
+
+test("marks become words where no elements can be", () => {
+  assert.equal(visibleText("a\u202eb\x1b[2J"), "a⟨RLO⟩b⟨ESC[2J⟩");
+});
 
 test("a pile of combining marks is bounded", () => {
   assert.equal(show(`e${"\u0301".repeat(5000)}x`), `e${"\u0301".repeat(4)}<+4996>x`);

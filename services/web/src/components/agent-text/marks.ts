@@ -40,6 +40,13 @@ export function findMarks(text: string): Piece[] {
   return pieces;
 }
 
+/** Returns `text` with its marks as words, for places that take no elements, such as titles and labels. */
+export function visibleText(text: string): string {
+  return findMarks(text)
+    .map((piece) => (piece.kind === "text" ? piece.text : `⟨${piece.label}⟩`))
+    .join("");
+}
+
 function markOf(found: string, isPile: boolean): Piece {
   if (isPile) return { kind: "mark", label: `+${[...found].length}`, title: "further combining marks, not shown" };
   const first = found.codePointAt(0) ?? 0;

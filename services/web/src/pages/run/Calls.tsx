@@ -56,7 +56,7 @@ export function OutcomeChip({ call }: { call: Call }) {
 }
 
 function Model({ call }: { call: Call }) {
-  if (call.modelAsked === null) return <code>{call.route}</code>;
+  if (call.modelAsked === null) return <code>{inline(call.route)}</code>;
   return (
     <>
       <AgentText text={call.modelAsked} form="inline" />

@@ -31,7 +31,7 @@ export function Diff({ runId }: { runId: string }) {
         label="Changed files" rows={files} keyOf={(file) => pathText(file.path)}
         columns={[
           { id: "path", label: "File", isWide: true, cell: (file) => <AgentText text={pathText(file.path)} form="inline" /> },
-          { id: "change", label: "Change", cell: (file) => file.change.replaceAll("_", " ") },
+          { id: "change", label: "Change", cell: (file) => <AgentText text={file.change.replaceAll("_", " ")} form="inline" /> },
           { id: "added", label: "Added", isNumeric: true, cell: (file) => (file.insertions === undefined ? "–" : `+${file.insertions}`) },
           { id: "removed", label: "Removed", isNumeric: true, cell: (file) => (file.deletions === undefined ? "–" : `−${file.deletions}`) },
         ]}

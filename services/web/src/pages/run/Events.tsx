@@ -116,7 +116,7 @@ function EventRowView({ row, isFound }: { row: EventRow; isFound: boolean }) {
       <span className="event-at"><Time at={row.at} /></span>
       <span className="event-label">
         {row.isFailure && <span aria-hidden="true">✕ </span>}
-        {row.label}
+        <AgentText text={row.label} form="inline" />
       </span>
       <div className="event-text">
         <AgentText text={row.text} cutBytes={row.cutBytes} firstChars={FIRST_CHARS} />

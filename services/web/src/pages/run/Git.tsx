@@ -47,7 +47,7 @@ function CommitsView({ commits }: { commits: Commits }) {
         <div><dt>Stage</dt><dd><StateChip state={commits.stage} tone={TONES.get(commits.stage) ?? "busy"} /></dd></div>
         <div><dt>Repository</dt><dd>{inline(commits.repository)}</dd></div>
         <div><dt>Branch</dt><dd>{inline(commits.branch)} <span className="muted">from</span> {inline(commits.base)}</dd></div>
-        {commits.commit !== undefined && <div><dt>Last commit</dt><dd><code>{commits.commit.slice(0, 12)}</code></dd></div>}
+        {commits.commit !== undefined && <div><dt>Last commit</dt><dd><code>{inline(commits.commit.slice(0, 12))}</code></dd></div>}
         {commits.commits !== undefined && <div><dt>Commits</dt><dd>{commits.commits}</dd></div>}
         {commits.changedFiles !== undefined && <div><dt>Changed files</dt><dd>{commits.changedFiles}</dd></div>}
         {commits.pullRequest !== undefined && (
@@ -59,7 +59,7 @@ function CommitsView({ commits }: { commits: Commits }) {
           <strong>Rules that the commits break</strong>
           {commits.objections.map((objection, index) => (
             <div key={index}>
-              <code>{objection.rule}</code> {objection.path !== undefined && inline(objection.path)} {inline(objection.detail)}
+              <code>{inline(objection.rule)}</code> {objection.path !== undefined && inline(objection.path)} {inline(objection.detail)}
             </div>
           ))}
         </div>
@@ -69,19 +69,14 @@ function CommitsView({ commits }: { commits: Commits }) {
         <Table
           label="Commits" rows={commits.log} keyOf={(commit) => commit.id}
           columns={[
-            { id: "id", label: "Commit", cell: (commit) => <code>{commit.id.slice(0, 12)}</code> },
+            { id: "id", label: "Commit", cell: (commit) => <code>{inline(commit.id.slice(0, 12))}</code> },
             { id: "subject", label: "Subject", isWide: true, cell: (commit) => inline(commit.subject) },
-            { id: "at", label: "Authored", cell: (commit) => <Authored at={commit.authoredAt ?? ""} /> },
+            { id: "at", label: "Authored", cell: (commit) => <Time at={commit.authoredAt} /> },
           ]}
         />
       )}
     </>
   );
-}
-
-/** An author may write anything into the time of a commit. */
-function Authored({ at }: { at: string }) {
-  return Number.isNaN(Date.parse(at)) ? <AgentText text={at} form="inline" /> : <Time at={at} />;
 }
 
 function PullRequest({ number, url }: { number: number; url: string }) {

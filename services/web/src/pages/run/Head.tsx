@@ -1,4 +1,5 @@
 /** Head of a run: state, figures, what it waits for, and why it failed. */
+import { encodePart } from "../../api/encode";
 import type { ReactNode } from "react";
 import { useDashboard } from "../../api/dashboard";
 import { Link } from "../../app/router";
@@ -52,7 +53,10 @@ function Failure({ error }: { error: NonNullable<RunDetails["error"]> }) {
   return (
     <div className="error-note">
       <strong>
-        Failed: <code>{error.code}</code>
+        Failed:{" "}
+        <code>
+          <AgentText text={error.code} form="inline" />
+        </code>
       </strong>
       <div className="prose">
         <AgentText text={error.message} firstChars={2_000} />
@@ -92,7 +96,7 @@ function Facts({ run }: { run: RunDetails }) {
       {run.receipts !== undefined && <Fact label="Cost"><Cost receipts={run.receipts} /></Fact>}
       {run.stateKey !== undefined && (
         <Fact label="Thread">
-          <Link to={`/chat/${encodeURIComponent(run.stateKey)}`}>{inline(run.stateKey)}</Link>
+          <Link to={`/chat/${encodePart(run.stateKey)}`}>{inline(run.stateKey)}</Link>
         </Fact>
       )}
       {trace !== null && (

@@ -36,7 +36,7 @@ export function Output({ runId, output, version }: { runId: string; output: Outp
         label="Output" items={blocks} keyOf={(block) => block.key} estimate={ROW_PX} follows
         render={({ piece }) => (
           <div className={`output-block output-${piece.stream}`}>
-            {shown === "both" && <span className="output-name">{piece.stream}</span>}
+            {shown === "both" && <span className="output-name"><AgentText text={piece.stream} form="inline" /></span>}
             {piece.missingBytes > 0 ? (
               <p className="cut">{formatBytes(piece.missingBytes)} were left out here.</p>
             ) : (

@@ -11,9 +11,11 @@ import type { RunDetails } from "./useRun";
 
 type Receipt = Schemas["Receipt"];
 
+const inline = (text: string) => <AgentText text={text} form="inline" />;
+
 const COLUMNS: Column<Receipt>[] = [
   { id: "at", label: "Called", cell: (receipt) => <Time at={receipt.calledAt} /> },
-  { id: "kind", label: "Kind", cell: (receipt) => (receipt.corrects === null ? receipt.kind.replaceAll("_", " ") : "correction") },
+  { id: "kind", label: "Kind", cell: ({ corrects, kind }) => (corrects === null ? inline(kind.replaceAll("_", " ")) : "correction") },
   {
     id: "model", label: "Model",
     cell: (receipt) => (receipt.model === null ? <span className="none">–</span> : <AgentText text={receipt.model} form="inline" />),
@@ -22,12 +24,12 @@ const COLUMNS: Column<Receipt>[] = [
     id: "tokens", label: "Tokens in / out", isNumeric: true,
     cell: ({ tokens }) => `${formatCount(tokens.input)} / ${formatCount(tokens.output)}`,
   },
-  { id: "exact", label: "Counted", cell: (receipt) => receipt.tokensSource },
+  { id: "exact", label: "Counted", cell: (receipt) => inline(receipt.tokensSource) },
   { id: "cost", label: "Cost", isNumeric: true, cell: (receipt) => formatDollars(receipt.cost) },
   { id: "credits", label: "Credits", isNumeric: true, cell: (receipt) => formatCount(receipt.credits) },
-  { id: "reason", label: "Reason", cell: (receipt) => receipt.reason.replaceAll("_", " ") },
+  { id: "reason", label: "Reason", cell: (receipt) => inline(receipt.reason.replaceAll("_", " ")) },
   { id: "attempt", label: "Attempt", isNumeric: true, cell: (receipt) => receipt.attempt + 1 },
-  { id: "source", label: "By", cell: (receipt) => receipt.source },
+  { id: "source", label: "By", cell: (receipt) => inline(receipt.source) },
 ];
 
 /** Renders the receipts of `run`. */

@@ -1,4 +1,5 @@
 /** Filters of the list. They are kept in the address, so a filtered list can be sent to others. */
+import { encodePart } from "../../api/encode";
 import { type FormEvent, useRef } from "react";
 import { useShortcuts } from "../../app/keys";
 import { useLocation } from "../../app/router";
@@ -14,7 +15,7 @@ export function Filters({ filter, agents }: { filter: RunFilter; agents: string[
   const open = (event: FormEvent) => {
     event.preventDefault();
     const id = run.current?.value.trim() ?? "";
-    if (id !== "") navigate(`/sandbox/${encodeURIComponent(id)}`);
+    if (id !== "") navigate(`/sandbox/${encodePart(id)}`);
   };
   return (
     <div className="filters">

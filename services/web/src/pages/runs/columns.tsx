@@ -1,4 +1,5 @@
 /** Columns of the list of runs. */
+import { encodePart } from "../../api/encode";
 import { Link } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { Elapsed } from "../../components/Elapsed";
@@ -19,7 +20,7 @@ export function runColumns(seesAccounts: boolean): Column<Run>[] {
     {
       id: "run", label: "Run", isWide: true,
       cell: (run) => (
-        <Link to={`/sandbox/${encodeURIComponent(run.runId)}`} className="run-id">
+        <Link to={`/sandbox/${encodePart(run.runId)}`} className="run-id">
           <bdi>{run.runId}</bdi>
         </Link>
       ),

@@ -1,4 +1,5 @@
 /** List of runs: filters in the address, one request for a page, and live changes that move nothing. */
+import { encodePart } from "../../api/encode";
 import { useMemo } from "react";
 import { Link, useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
@@ -48,7 +49,7 @@ export default function Runs() {
       {list !== null && list.runs.length > 0 && (
         <Table
           label="Runs" columns={columns} rows={list.runs} keyOf={(run) => run.runId}
-          onOpen={(run) => navigate(`/sandbox/${encodeURIComponent(run.runId)}`)}
+          onOpen={(run) => navigate(`/sandbox/${encodePart(run.runId)}`)}
         />
       )}
       <nav className="pager" aria-label="Pages of the list">
