@@ -1,12 +1,13 @@
 /** Dialogs: one that shows something, and one that asks before an action. The browser keeps the focus inside. */
-import { type FormEvent, type ReactNode, useEffect, useRef, useState } from "react";
+import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } from "react";
 import { type ApiError, toApiError } from "../api/problem";
 import { ErrorNote } from "./ErrorNote";
 
 /** Renders a modal dialog. Esc and the button close it. */
 export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => {
+  // A layout effect: the browser gives the focus back only while the dialog is still in the document.
+  useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
     return () => element?.close();
@@ -24,23 +25,24 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
   );
 }
 
-/** Properties of a question. With `typed`, a person has to type that text before the action is offered. */
+/** Properties of a question. The action is offered once `typed` was typed, and unless `isReady` is false. */
 export interface ConfirmProps {
   title: string;
   action: string;
   tone?: "danger" | "normal";
-  typed?: string;
+  typed?: string | undefined;
+  isReady?: boolean;
   onConfirm: () => Promise<void>;
   onClose: () => void;
   children: ReactNode;
 }
 
 /** Asks before `onConfirm`, which runs once: the button is off until it has ended. A failure is shown in the dialog. */
-export function Confirm({ title, action, tone = "normal", typed, onConfirm, onClose, children }: ConfirmProps) {
+export function Confirm({ title, action, tone = "normal", typed, isReady: isFilled = true, onConfirm, onClose, children }: ConfirmProps) {
   const [text, setText] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<ApiError | null>(null);
-  const isReady = !isBusy && (typed === undefined || text === typed);
+  const isReady = !isBusy && isFilled && (typed === undefined || text === typed);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
     if (!isReady) return;

@@ -7,4 +7,12 @@ export const ROUTES: Route[] = [
   { path: "/sandbox/:run", title: "Run", load: () => import("./run") },
   { path: "/chat", title: "Chat", nav: { label: "Chat", role: "viewer" }, load: () => import("./chat") },
   { path: "/chat/:thread", title: "Chat", load: () => import("./chat") },
+  { path: "/approvals", title: "Approvals", nav: { label: "Approvals", role: "viewer" }, load: () => import("./approvals") },
+  { path: "/accounts", title: "Accounts", nav: { label: "Accounts", role: "viewer" }, load: () => import("./accounts") },
+  { path: "/accounts/:account", title: "Account", load: () => import("./account") },
+  { path: "/agents", title: "Agents", nav: { label: "Agents", role: "viewer" }, load: () => import("./agents") },
+  { path: "/agents/draft", title: "Draft of an agent", load: () => import("./agents/draft") },
+  { path: "/gateways", title: "Gateways", nav: { label: "Gateways", role: "operator" }, load: () => import("./gateways") },
+  { path: "/studio", title: "Studio", nav: { label: "Studio", role: "operator" }, load: () => import("./studio") },
+  { path: "/system", title: "System", nav: { label: "System", role: "operator" }, load: () => import("./system") },
 ];

@@ -1,0 +1,34 @@
+/** Copies a text, and says so on the button and to people who hear the page. */
+import { useEffect, useState } from "react";
+import { announce } from "../app/announce";
+
+const SHOWN_MS = 2_000;
+
+/** Properties: `what` names the text in the button. */
+export interface CopyButtonProps {
+  text: string;
+  what: string;
+}
+
+/** Renders the button. Without a clipboard, as on plain HTTP, it says to copy by hand. */
+export function CopyButton({ text, what }: CopyButtonProps) {
+  const [note, setNote] = useState<string | null>(null);
+  useEffect(() => {
+    if (note === null) return;
+    const timer = setTimeout(() => setNote(null), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [note]);
+  const say = (result: string) => {
+    setNote(result);
+    announce(result);
+  };
+  const copy = () => {
+    if (!window.isSecureContext) return say("Select and copy it by hand");
+    navigator.clipboard.writeText(text).then(() => say("Copied"), () => say("Select and copy it by hand"));
+  };
+  return (
+    <button type="button" onClick={copy}>
+      {note ?? `Copy ${what}`}
+    </button>
+  );
+}

@@ -1,0 +1,77 @@
+/** Reads the use of an account's limits, and ranks them: the nearest to its end first. Pure. */
+import type { Schemas } from "../../api/client";
+import { formatCount, formatDollars } from "../../components/format";
+
+/** Name of a limit, as the API has it. */
+export type LimitId = keyof Schemas["AccountLimits"];
+
+/** Nearness of a limit to its end. */
+export type Nearness = "free" | "near" | "over";
+
+/** Use of one limit, ready to be shown. Shares are between 0 and 1, and null without a limit. */
+export interface LimitRow {
+  id: LimitId;
+  label: string;
+  allowed: string | null;
+  used: string;
+  reserved: string;
+  left: string | null;
+  usedShare: number | null;
+  reservedShare: number | null;
+  /** Part that is used or reserved, which may be above 1. */
+  share: number | null;
+}
+
+/** Limits with their names for people, in the order of forms. */
+export const LIMITS: readonly (readonly [LimitId, string])[] = [
+  ["cost", "Cost"],
+  ["totalTokens", "Total tokens"],
+  ["inputTokens", "Input tokens"],
+  ["outputTokens", "Output tokens"],
+  ["requests", "Requests"],
+  ["requestsPerMinute", "Requests a minute"],
+  ["callsInFlight", "Calls in flight"],
+];
+
+const NEAR = 0.8;
+
+/** Returns the use of all limits, the nearest first, and those without a limit last. */
+export function readLimits(limits: Schemas["AccountLimits"]): LimitRow[] {
+  const rows = LIMITS.map(([id, label]) => readLimit(id, label, limits[id]));
+  return rows.sort((a, b) => (b.share ?? -1) - (a.share ?? -1));
+}
+
+/** Returns the limit that is nearest to its end, or null if the account has none. */
+export function nearestLimit(limits: Schemas["AccountLimits"]): LimitRow | null {
+  const first = readLimits(limits)[0];
+  return first === undefined || first.share === null ? null : first;
+}
+
+/** Returns how near to its end a limit is. */
+export function nearnessOf(share: number | null): Nearness {
+  if (share === null || share < NEAR) return "free";
+  return share < 1 ? "near" : "over";
+}
+
+/** Formats a share in whole percent; what is not all is never shown as 100 %. */
+export function formatShare(share: number): string {
+  if (share < 1) return `${Math.min(99, Math.round(share * 100))} %`;
+  return `${Math.round(share * 100)} %`;
+}
+
+type Use = Schemas["LimitUse"] | Schemas["CostUse"];
+
+function readLimit(id: LimitId, label: string, use: Use): LimitRow {
+  const show = (value: number | string) => (typeof value === "string" ? formatDollars(value) : formatCount(value));
+  const row = { id, label, used: show(use.used), reserved: show(use.reserved), left: use.left === null ? null : show(use.left) };
+  if (use.allowed === null) return { ...row, allowed: null, usedShare: null, reservedShare: null, share: null };
+  const part = (value: number | string) => shareOf(Number(value), Number(use.allowed));
+  const usedShare = Math.min(1, part(use.used));
+  const share = part(Number(use.used) + Number(use.reserved));
+  return { ...row, allowed: show(use.allowed), usedShare, reservedShare: Math.min(1, share) - usedShare, share };
+}
+
+function shareOf(value: number, allowed: number): number {
+  if (allowed <= 0) return 1;
+  return Math.max(0, value / allowed);
+}

@@ -1,0 +1,115 @@
+/** Agents of the configuration: which run here, which do not, and why. */
+import { type Schemas, api } from "../../api/client";
+import { useLoad } from "../../api/useLoad";
+import { useShortcuts } from "../../app/keys";
+import { Link, useLocation } from "../../app/router";
+import { useSession } from "../../app/session";
+import { AgentText } from "../../components/agent-text/AgentText";
+import { EmptyState } from "../../components/EmptyState";
+import { StateChip } from "../../components/StateChip";
+import { type Column, Table } from "../../components/Table";
+import { type AgentFilter, filterAgents } from "./agents";
+import { LoadNote } from "../../components/LoadNote";
+import "./agents.css";
+
+type Agent = Schemas["AgentStatus"];
+
+/** Shows the agents, those that are blocked first. */
+export default function Agents() {
+  const { query, setQuery } = useLocation();
+  const { may } = useSession();
+  const loaded = useLoad("agents", (signal) => api.get("/api/v1/agents", { signal }));
+  const { data } = loaded;
+  const state = query.get("state");
+  const filter: AgentFilter = { state: state === "ready" || state === "blocked" ? state : "all", text: query.get("q") ?? "" };
+  const agents = filterAgents(data?.agents ?? [], filter);
+  const isFiltered = filter.state !== "all" || filter.text !== "";
+  useShortcuts([{ key: "/", label: "Go to the filter", run: () => document.getElementById("agents-filter")?.focus() }]);
+  return (
+    <>
+      <div className="page-head">
+        <h1>Agents</h1>
+        <div className="bar-line">
+          <input
+            id="agents-filter" type="search" aria-label="Filter by id or name" placeholder="Filter by id or name" value={filter.text}
+            onChange={(event) => setQuery({ q: event.target.value })}
+          />
+          <select
+            aria-label="State" value={filter.state === "all" ? "" : filter.state}
+            onChange={(event) => setQuery({ state: event.target.value })}
+          >
+            <option value="">all</option>
+            <option value="ready">can run</option>
+            <option value="blocked">cannot run</option>
+          </select>
+          <button type="button" onClick={loaded.reload}>Check again</button>
+        </div>
+      </div>
+      {may("operator") ? (
+        <p><Link to="/agents/draft">Draft a new agent</Link></p>
+      ) : (
+        <p className="hint">Drafting an agent takes the role operator.</p>
+      )}
+      <LoadNote loaded={loaded} />
+      {data !== null && agents.length === 0 && (
+        <NoAgents onClear={isFiltered ? () => setQuery({ q: null, state: null }) : null} />
+      )}
+      {agents.length > 0 && (
+        <Table label="Agents" columns={columns(data?.defaultAgentId ?? null)} rows={agents} keyOf={(agent) => agent.agentId} />
+      )}
+    </>
+  );
+}
+
+function columns(defaultId: string | null): Column<Agent>[] {
+  return [
+    { id: "agent", label: "Agent", isWide: true, cell: (agent) => <Name agent={agent} isDefault={agent.agentId === defaultId} /> },
+    { id: "state", label: "Here", cell: (agent) => <Here canRun={agent.canRun} /> },
+    { id: "order", label: "You may order it", cell: (agent) => (agent.mayOrder ? "yes" : <span className="muted">no</span>) },
+    { id: "tools", label: "Tools", isWide: true, cell: (agent) => <Tools tools={agent.tools} /> },
+    { id: "why", label: "Why not, and what to do", isWide: true, cell: (agent) => <Reasons agent={agent} /> },
+  ];
+}
+
+function Name({ agent, isDefault }: { agent: Agent; isDefault: boolean }) {
+  return (
+    <div className="agent-name">
+      <strong><AgentText text={agent.name} form="inline" /></strong>
+      <code><AgentText text={agent.agentId} form="inline" /></code>
+      {isDefault && <span className="muted">the default</span>}
+      <span className="muted agent-description"><AgentText text={agent.description} form="inline" /></span>
+    </div>
+  );
+}
+
+function NoAgents({ onClear }: { onClear: (() => void) | null }) {
+  if (onClear !== null) return <EmptyState title="No agent is like this" onClear={onClear} />;
+  return (
+    <EmptyState title="There are no agents">
+      Add one with <code>sluice agents add</code>, or as <code>[agents."family:name"]</code> in the configuration.
+    </EmptyState>
+  );
+}
+
+function Here({ canRun }: { canRun: boolean }) {
+  return <StateChip state={canRun ? "can run" : "cannot run"} tone={canRun ? "good" : "bad"} />;
+}
+
+function Tools({ tools }: { tools: string[] | undefined }) {
+  if (tools === undefined) return <span className="none">any</span>;
+  if (tools.length === 0) return <span className="none">none</span>;
+  return <AgentText text={tools.join(", ")} form="inline" />;
+}
+
+function Reasons({ agent }: { agent: Agent }) {
+  if (agent.reasons.length === 0) return <span className="none">–</span>;
+  return (
+    <ul className="reasons">
+      {agent.reasons.map((reason) => (
+        <li key={`${reason.code} ${reason.message}`}>
+          <AgentText text={reason.message} form="inline" /> <code className="muted">{reason.code}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}

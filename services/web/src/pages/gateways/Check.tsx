@@ -1,0 +1,66 @@
+/** Checks one gateway on request, and shows what was found. */
+import { useState } from "react";
+import { buildPath, sendJson } from "../../api/client";
+import { useLoad } from "../../api/useLoad";
+import { announce } from "../../app/announce";
+import { AgentText } from "../../components/agent-text/AgentText";
+import { StateChip } from "../../components/StateChip";
+import { type Column, Table } from "../../components/Table";
+import { Time } from "../../components/Time";
+import type { GatewayCheck } from "../system/types";
+import { type ReadFinding, readFindings, readState } from "./findings";
+import { LoadNote } from "../../components/LoadNote";
+
+type Checked = GatewayCheck & { at: string };
+
+/** Renders the button and the result. */
+export function Check({ gateway }: { gateway: string }) {
+  const [isAsked, setAsked] = useState(false);
+  const check = useLoad(isAsked ? `check ${gateway}` : null, async (signal): Promise<Checked> => {
+    const path = buildPath("/api/v1/gateways/{gateway}/check", { gateway });
+    const result = await sendJson<GatewayCheck>("get", path, { signal });
+    announce(`${gateway}: ${readState(result).text}`);
+    return { ...result, at: new Date().toISOString() };
+  });
+  const isRunning = isAsked && check.isLoading;
+  const ask = () => (isAsked ? check.reload() : setAsked(true));
+  return (
+    <div className="stack">
+      <div className="bar-line">
+        <button type="button" onClick={ask} disabled={isRunning} aria-label={`Check ${gateway}`}>
+          {isRunning ? "Checking …" : "Check"}
+        </button>
+        {isRunning && <span className="muted">takes up to 20 s</span>}
+        {check.data !== null && !isRunning && <State check={check.data} />}
+      </div>
+      {isAsked && check.error !== null && <LoadNote loaded={check} />}
+      {check.data !== null && check.data.findings.length > 0 && (
+        <Table
+          label={`Findings of ${gateway}`} columns={COLUMNS} rows={readFindings(check.data.findings)}
+          keyOf={(row) => `${row.code} ${row.found}`}
+        />
+      )}
+    </div>
+  );
+}
+
+function State({ check }: { check: Checked }) {
+  const { text, tone } = readState(check);
+  return (
+    <>
+      <StateChip state={text} tone={tone} />
+      <span className="muted">checked at <Time at={check.at} /></span>
+    </>
+  );
+}
+
+function Fix({ text }: { text: string | null }) {
+  return text === null ? <span className="none">–</span> : <AgentText text={text} form="inline" />;
+}
+
+const COLUMNS: Column<ReadFinding>[] = [
+  { id: "level", label: "Level", cell: (row) => <StateChip state={row.level} tone={row.tone} /> },
+  { id: "found", label: "Found", isWide: true, cell: (row) => <AgentText text={row.found} form="inline" /> },
+  { id: "fix", label: "What to do", isWide: true, cell: (row) => <Fix text={row.fix} /> },
+  { id: "code", label: "Code", isWide: true, cell: (row) => <code>{row.code}</code> },
+];
