@@ -3,13 +3,14 @@ import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } fro
 import { type ApiError, toApiError } from "../api/problem";
 import { ErrorNote } from "./ErrorNote";
 
-/** Renders a modal dialog. Esc and the button close it. */
+/** Renders a modal dialog. Its first field has the focus, else the button that closes it, as Esc does. */
 export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
   const dialog = useRef<HTMLDialogElement>(null);
   // A layout effect: the browser gives the focus back only while the dialog is still in the document.
   useLayoutEffect(() => {
     const element = dialog.current;
     element?.showModal();
+    element?.querySelector<HTMLElement>("form :is(input, textarea, select)")?.focus();
     return () => element?.close();
   }, []);
   return (

@@ -84,7 +84,7 @@ function InertLink({ text, href, host }: { text: string; href: string; host: str
           go to {host}
         </a>
       ) : (
-        <button type="button" className="open-link" onClick={() => setOpen(true)} aria-label={`open: show the link to ${host}`}>
+        <button type="button" className="open-link" onClick={() => setOpen(true)} aria-label={`open the link to ${host}`}>
           open
         </button>
       )}

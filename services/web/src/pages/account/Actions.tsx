@@ -1,11 +1,13 @@
 /** Actions on an account: limits, credits, freeze and thaw. For operators; others see what they lack. */
-import { useState } from "react";
+import { Suspense, lazy, useState } from "react";
 import type { Schemas } from "../../api/client";
 import { useSession } from "../../app/session";
 import { FreezeConfirm, FreezeNote } from "../accounts/FreezeConfirm";
 import type { Freeze, FreezeChange } from "../accounts/freezes";
-import { CreditDialog, newCreditDraft } from "./CreditDialog";
-import { LimitsDialog } from "./LimitsDialog";
+import { newCreditDraft } from "./credit";
+
+const CreditDialog = lazy(() => import("./CreditDialog"));
+const LimitsDialog = lazy(() => import("./LimitsDialog"));
 
 /** Properties: the account if the data plane knows it, and what is frozen of it. */
 export interface ActionsProps {
@@ -34,17 +36,21 @@ export function Actions({ id, account, freeze, onChanged }: ActionsProps) {
         </button>
       </div>
       <FreezeNote change={change} />
-      {open === "limits" && account !== null && <LimitsDialog account={account} onDone={() => onChanged("limits")} onClose={close} />}
-      {open === "credits" && (
-        <CreditDialog
-          account={id} draft={draft} onChange={setDraft} onClose={close}
-          onDone={(text) => {
-            setDraft(newCreditDraft());
-            setChange({ text, isWarning: false });
-            onChanged("credits");
-          }}
-        />
-      )}
+      <Suspense fallback={null}>
+        {open === "limits" && account !== null && (
+          <LimitsDialog account={account} onDone={() => onChanged("limits")} onClose={close} />
+        )}
+        {open === "credits" && (
+          <CreditDialog
+            account={id} draft={draft} onChange={setDraft} onClose={close}
+            onDone={(text) => {
+              setDraft(newCreditDraft());
+              setChange({ text, isWarning: false });
+              onChanged("credits");
+            }}
+          />
+        )}
+      </Suspense>
       {open === "freeze" && (
         <FreezeConfirm
           action={isOwn ? "thaw" : "freeze"} target={{ kind: "account", name: id }} onClose={close}

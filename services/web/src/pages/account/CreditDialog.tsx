@@ -4,21 +4,8 @@ import { type Schemas, buildPath, send } from "../../api/client";
 import { announce } from "../../app/announce";
 import { Confirm } from "../../components/Dialog";
 import { formatCount } from "../../components/format";
+import type { CreditDraft } from "./credit";
 import { readCount } from "./fields";
-
-/** Top-up that a person writes. The page keeps it until it was made, so that a second try has the same key. */
-export interface CreditDraft {
-  credits: string;
-  note: string;
-  key: string;
-}
-
-/** Returns an empty draft, with a key of its own. */
-export function newCreditDraft(): CreditDraft {
-  const random = crypto.getRandomValues(new Uint8Array(12));
-  const hex = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
-  return { credits: "", note: "", key: `dashboard-${hex}` };
-}
 
 /** Properties: `onDone` gets what was done. */
 export interface CreditDialogProps {
@@ -30,7 +17,7 @@ export interface CreditDialogProps {
 }
 
 /** Renders the form. */
-export function CreditDialog({ account, draft, onChange, onDone, onClose }: CreditDialogProps) {
+export default function CreditDialog({ account, draft, onChange, onDone, onClose }: CreditDialogProps) {
   const [isTouched, setTouched] = useState(false);
   const credits = readCount(draft.credits);
   const isWrong = isTouched && draft.credits.trim() !== "" && (credits === null || credits === 0);

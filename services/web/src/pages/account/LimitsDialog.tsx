@@ -14,7 +14,7 @@ export interface LimitsDialogProps {
 }
 
 /** Renders the form. */
-export function LimitsDialog({ account, onDone, onClose }: LimitsDialogProps) {
+export default function LimitsDialog({ account, onDone, onClose }: LimitsDialogProps) {
   const [before] = useState(() => fieldsOf(account.limits));
   const [fields, setFields] = useState(before);
   const { body, errors } = readLimitFields(fields);

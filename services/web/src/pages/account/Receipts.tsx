@@ -13,7 +13,7 @@ import { RunLink } from "../../components/ObjectLink";
 const PAGE = 50;
 
 /** Renders a page of the receipts of `month`, or of one run if the address names it. */
-export function Receipts({ account, month }: { account: string; month: string }) {
+export default function Receipts({ account, month }: { account: string; month: string }) {
   const { path, query, navigate, setQuery } = useLocation();
   const cursor = query.get("cursor") ?? "";
   const run = query.get("run") ?? "";

@@ -11,7 +11,7 @@ import { Fact } from "../../components/Fact";
 import { LoadNote } from "../../components/LoadNote";
 
 /** Renders the statement. */
-export function Statement({ account, month }: { account: string; month: string }) {
+export default function Statement({ account, month }: { account: string; month: string }) {
   const loaded = useLoad(`statement ${account} ${month}`, (signal) =>
     api.get("/api/v1/accounts/{account}/statement", { path: { account }, query: { month }, signal }),
   );

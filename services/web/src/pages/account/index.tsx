@@ -1,11 +1,12 @@
 /** One account: its limits with what is used, its balance, its statements and its receipts. */
-import { type ReactNode, useState } from "react";
+import { type ReactNode, Suspense, lazy, useState } from "react";
 import { type Schemas, api } from "../../api/client";
 import { type Loaded, useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { Link, useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
+import { Skeleton } from "../../components/Skeleton";
 import { StateChip } from "../../components/StateChip";
 import { Tabs } from "../../components/Tabs";
 import { formatCount } from "../../components/format";
@@ -15,12 +16,13 @@ import { readLimits } from "../accounts/limits";
 import { usePollSeconds } from "../system/usePollSeconds";
 import { Actions } from "./Actions";
 import { MonthChoice } from "./MonthChoice";
-import { Receipts } from "./Receipts";
-import { Statement } from "./Statement";
 import { isMonth, monthOf } from "./month";
 import { Fact } from "../../components/Fact";
 import { LoadNote } from "../../components/LoadNote";
 import "../accounts/accounts.css";
+
+const Receipts = lazy(() => import("./Receipts"));
+const Statement = lazy(() => import("./Statement"));
 
 /** Shows the account of the address. */
 export default function Account() {
@@ -42,7 +44,7 @@ export default function Account() {
   const dated = (content: ReactNode) => (
     <>
       <MonthChoice month={month} onChoose={(chosen) => setQuery({ month: chosen, cursor: null, run: null })} />
-      {content}
+      <Suspense fallback={<Skeleton rows={6} />}>{content}</Suspense>
     </>
   );
   const limits = () => {
@@ -91,7 +93,7 @@ function Balance({ balance, inexact }: BalanceProps) {
           <Fact name="Balance">{formatCount(data.credits)} credits</Fact>
           <Fact name="Floor">{data.floor === null ? "none: no call is refused" : `${formatCount(data.floor)} credits`}</Fact>
           {inexact !== null && (
-            <Fact name="Calls without an exact cost">
+            <Fact name="Inexact calls">
               {formatCount(inexact.unpriced)} unpriced, {formatCount(inexact.estimated)} estimated
             </Fact>
           )}

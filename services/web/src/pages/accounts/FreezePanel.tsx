@@ -12,7 +12,7 @@ import { AccountLink } from "../../components/ObjectLink";
 type Asked = { action: FreezeAction; target: Freeze };
 
 /** Renders the panel. `freezes` is loaded by the page, which may need it elsewhere, too. */
-export function FreezePanel({ freezes }: { freezes: Loaded<Schemas["FreezeList"]> }) {
+export default function FreezePanel({ freezes }: { freezes: Loaded<Schemas["FreezeList"]> }) {
   const [asked, setAsked] = useState<Asked | null>(null);
   const [change, setChange] = useState<FreezeChange | null>(null);
   const done = (made: FreezeChange) => {

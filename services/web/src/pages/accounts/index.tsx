@@ -1,5 +1,5 @@
 /** List of accounts, the nearest to a limit first, and what is frozen. */
-import { useMemo } from "react";
+import { Suspense, lazy, useMemo } from "react";
 import { type Schemas, api } from "../../api/client";
 import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
@@ -7,17 +7,19 @@ import { useShortcuts } from "../../app/keys";
 import { useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
 import { EmptyState } from "../../components/EmptyState";
+import { Skeleton } from "../../components/Skeleton";
 import { StateChip } from "../../components/StateChip";
 import { type Column, Table } from "../../components/Table";
 import { formatCount, formatDollars } from "../../components/format";
 import { usePollSeconds } from "../system/usePollSeconds";
-import { FreezePanel } from "./FreezePanel";
 import { UseBar } from "./UseBar";
 import { type Freeze, freezeOf } from "./freezes";
 import { type LimitRow, formatShare, nearestLimit, nearnessOf } from "./limits";
 import { LoadNote } from "../../components/LoadNote";
 import { AccountLink } from "../../components/ObjectLink";
 import "./accounts.css";
+
+const FreezePanel = lazy(() => import("./FreezePanel"));
 
 type Account = Schemas["Account"] & { nearest: LimitRow | null; freeze: Freeze | null };
 
@@ -65,7 +67,11 @@ export default function Accounts() {
       {shown.length < rows.length && (
         <button type="button" onClick={() => setQuery({ all: "1" })}>Show {formatCount(rows.length - shown.length)} more</button>
       )}
-      {may("operator") ? <FreezePanel freezes={freezes} /> : <p className="hint">Freezing and limits take the role operator.</p>}
+      {may("operator") ? (
+        <Suspense fallback={<Skeleton rows={2} />}><FreezePanel freezes={freezes} /></Suspense>
+      ) : (
+        <p className="hint">Freezing and limits take the role operator.</p>
+      )}
     </>
   );
 }

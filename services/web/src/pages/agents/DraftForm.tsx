@@ -24,7 +24,7 @@ export function DraftForm({ fields, onChange }: DraftFormProps) {
   return (
     <div className="form-grid">
       <label className="field">
-        <span>Id, required: a family and a name</span>
+        <span>Id, required</span>
         <input
           value={fields.agentId} required pattern={AGENT_ID} title="Small letters, digits and -, with one colon: team:reviewer"
           placeholder="team:reviewer" autoComplete="off" spellCheck={false} className="mono"
@@ -32,7 +32,7 @@ export function DraftForm({ fields, onChange }: DraftFormProps) {
         />
       </label>
       <label className="field">
-        <span>Image on this host, required</span>
+        <span>Image, required</span>
         <input
           value={fields.image} required placeholder="reviewer:1" autoComplete="off" spellCheck={false} className="mono"
           onChange={(event) => set("image")(event.target.value)}
@@ -57,7 +57,7 @@ export function DraftForm({ fields, onChange }: DraftFormProps) {
         </select>
       </label>
       {text("model", "Model that it asks", "the default model")}
-      {text("models", "Models that it may ask, with commas", "any")}
+      {text("models", "Models it may ask", "any; divided by commas")}
       {text("runTimeout", "Longest run", "10m")}
       <label className="field">
         <span>Most tokens of a run</span>

@@ -1,6 +1,7 @@
 /** Shows a draft: the entry, its difference from the file, and what to do with it. */
 import { AgentText } from "../../components/agent-text/AgentText";
 import { CopyButton } from "../../components/CopyButton";
+import { FixText } from "../../components/FixText";
 import type { DraftedAgent } from "../system/types";
 import { readDiff } from "./draft-fields";
 
@@ -12,7 +13,7 @@ export function DraftResult({ draft }: { draft: DraftedAgent }) {
         <div className="error-note">
           <strong>{draft.problems.length === 1 ? "One value is wrong" : `${draft.problems.length} values are wrong`}</strong>
           <ul className="draft-problems">
-            {draft.problems.map((problem, index) => <li key={index}><AgentText text={problem} form="inline" /></li>)}
+            {draft.problems.map((problem, index) => <li key={index}><FixText text={problem} /></li>)}
           </ul>
         </div>
       )}

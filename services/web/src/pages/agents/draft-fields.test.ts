@@ -1,7 +1,7 @@
 /** Tests how the form of a draft is read. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { EMPTY_FIELDS, readDiff, readDraft } from "./draft-fields";
+import { AGENT_ID, EMPTY_FIELDS, readDiff, readDraft } from "./draft-fields";
 
 test("fields without a text are left out", () => {
   assert.deepEqual(readDraft({ ...EMPTY_FIELDS, agentId: " team:a ", image: "a:1" }), { agentId: "team:a", image: "a:1" });
@@ -24,4 +24,10 @@ test("cost stays text and tokens become a number", () => {
 test("lines of a diff have kinds", () => {
   const kinds = readDiff("--- a\n+++ b\n@@ -1 +1,2 @@\n x\n+++ y\n-z\n").map((line) => line.kind);
   assert.deepEqual(kinds, ["head", "head", "head", "same", "add", "remove"]);
+});
+
+test("the pattern of ids is one that browsers can read", () => {
+  const pattern = new RegExp(`^(?:${AGENT_ID})$`, "v");
+  const ids = ["team:code-review", "team", "Team:a", "a:b:c", "-a:b"];
+  assert.deepEqual(ids.filter((id) => pattern.test(id)), ["team:code-review"]);
 });

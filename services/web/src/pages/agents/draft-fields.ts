@@ -22,8 +22,8 @@ export const EMPTY_FIELDS: DraftFields = {
   protocol: "",
 };
 
-/** Pattern of ids of agents: a family and a name. */
-export const AGENT_ID = "[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*";
+/** Pattern of ids of agents: a family and a name. Browsers read it with the flag `v`, which wants a `-` escaped. */
+export const AGENT_ID = "[a-z0-9][a-z0-9\\-]*:[a-z0-9][a-z0-9\\-]*";
 
 const TEXTS = ["name", "description", "model", "runTimeout", "cost", "protocol"] as const;
 

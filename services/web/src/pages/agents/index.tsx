@@ -9,6 +9,7 @@ import { EmptyState } from "../../components/EmptyState";
 import { StateChip } from "../../components/StateChip";
 import { type Column, Table } from "../../components/Table";
 import { type AgentFilter, filterAgents } from "./agents";
+import { FixText } from "../../components/FixText";
 import { LoadNote } from "../../components/LoadNote";
 import "./agents.css";
 
@@ -29,6 +30,7 @@ export default function Agents() {
     <>
       <div className="page-head">
         <h1>Agents</h1>
+        {may("operator") && <Link to="/agents/draft">Draft a new agent</Link>}
         <div className="bar-line">
           <input
             id="agents-filter" type="search" aria-label="Filter by id or name" placeholder="Filter by id or name" value={filter.text}
@@ -45,11 +47,7 @@ export default function Agents() {
           <button type="button" onClick={loaded.reload}>Check again</button>
         </div>
       </div>
-      {may("operator") ? (
-        <p><Link to="/agents/draft">Draft a new agent</Link></p>
-      ) : (
-        <p className="hint">Drafting an agent takes the role operator.</p>
-      )}
+      {!may("operator") && <p className="hint">Drafting an agent takes the role operator.</p>}
       <LoadNote loaded={loaded} />
       {data !== null && agents.length === 0 && (
         <NoAgents onClear={isFiltered ? () => setQuery({ q: null, state: null }) : null} />
@@ -98,7 +96,11 @@ function Here({ canRun }: { canRun: boolean }) {
 function Tools({ tools }: { tools: string[] | undefined }) {
   if (tools === undefined) return <span className="none">any</span>;
   if (tools.length === 0) return <span className="none">none</span>;
-  return <AgentText text={tools.join(", ")} form="inline" />;
+  return (
+    <ul className="agent-tools">
+      {tools.map((tool) => <li key={tool}><AgentText text={tool} form="inline" /></li>)}
+    </ul>
+  );
 }
 
 function Reasons({ agent }: { agent: Agent }) {
@@ -107,7 +109,7 @@ function Reasons({ agent }: { agent: Agent }) {
     <ul className="reasons">
       {agent.reasons.map((reason) => (
         <li key={`${reason.code} ${reason.message}`}>
-          <AgentText text={reason.message} form="inline" /> <code className="muted">{reason.code}</code>
+          <FixText text={reason.message} /> <code className="muted">{reason.code}</code>
         </li>
       ))}
     </ul>

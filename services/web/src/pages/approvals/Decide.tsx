@@ -33,7 +33,7 @@ export function Decide({ approval, verdict, onDone, onClose }: DecideProps) {
     } catch (thrown) {
       const error = toApiError(thrown);
       if (error.status !== 409 && error.status !== 404) throw error;
-      onDone({ approval, text: `not ${isApproval ? "approved" : "denied"} by you: ${error.message}`, tone: "warn" });
+      onDone({ approval, text: error.message, tone: "warn" });
     }
   };
   return (

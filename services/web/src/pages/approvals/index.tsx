@@ -32,6 +32,7 @@ export default function Approvals() {
   const waiting = stillWaiting(loaded.data?.approvals ?? NONE, outcomes);
   const now = useNow(waiting.length > 0);
   const heading = useRef<HTMLHeadingElement>(null);
+  const focusNext = useRef<(() => void) | null>(null);
   useChanges(loaded.data?.approvals ?? null, (gone) => setOutcomes((last) => addOutcomes(last, gone)));
   useCardKeys((key, verdict) => {
     const approval = waiting.find((one) => keyOf(one) === key);
@@ -42,10 +43,15 @@ export default function Approvals() {
     const at = waiting.findIndex((approval) => keyOf(approval) === keyOf(outcome.approval));
     const next = waiting[at + 1] ?? waiting[at - 1];
     setOutcomes((last) => addOutcomes(last, [outcome]));
+    focusNext.current = () => (next === undefined ? heading.current : cardOf(keyOf(next)))?.focus();
     loaded.reload();
-    // After the dialog has given the focus back to a card that is about to go.
-    setTimeout(() => (next === undefined ? heading.current : cardOf(keyOf(next)))?.focus(), 0);
   };
+  // Once the dialog is closed: it gives the focus back to a card that is gone.
+  useEffect(() => {
+    if (asked !== null) return;
+    focusNext.current?.();
+    focusNext.current = null;
+  }, [asked]);
   return (
     <>
       <div className="page-head">

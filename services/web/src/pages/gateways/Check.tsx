@@ -9,6 +9,7 @@ import { type Column, Table } from "../../components/Table";
 import { Time } from "../../components/Time";
 import type { GatewayCheck } from "../system/types";
 import { type ReadFinding, readFindings, readState } from "./findings";
+import { FixText } from "../../components/FixText";
 import { LoadNote } from "../../components/LoadNote";
 
 type Checked = GatewayCheck & { at: string };
@@ -54,13 +55,20 @@ function State({ check }: { check: Checked }) {
   );
 }
 
+function Found({ row }: { row: ReadFinding }) {
+  return (
+    <>
+      <FixText text={row.found} /> <code className="muted"><AgentText text={row.code} form="inline" /></code>
+    </>
+  );
+}
+
 function Fix({ text }: { text: string | null }) {
-  return text === null ? <span className="none">–</span> : <AgentText text={text} form="inline" />;
+  return text === null ? <span className="none">–</span> : <FixText text={text} />;
 }
 
 const COLUMNS: Column<ReadFinding>[] = [
   { id: "level", label: "Level", cell: (row) => <StateChip state={row.level} tone={row.tone} /> },
-  { id: "found", label: "Found", isWide: true, cell: (row) => <AgentText text={row.found} form="inline" /> },
+  { id: "found", label: "Found", isWide: true, cell: (row) => <Found row={row} /> },
   { id: "fix", label: "What to do", isWide: true, cell: (row) => <Fix text={row.fix} /> },
-  { id: "code", label: "Code", isWide: true, cell: (row) => <code>{row.code}</code> },
 ];

@@ -57,7 +57,7 @@ function GatewayPanel({ gateway }: { gateway: Schemas["Gateway"] }) {
         )}
       </div>
       <dl className="facts">
-        <Fact name="Runs">{managed ? "in a container of this host" : (url ?? "elsewhere")}</Fact>
+        <Fact name="Where">{managed ? "container of this host" : (url ?? "elsewhere")}</Fact>
         <Fact name="Account">{account === null ? "shared" : <AccountLink id={account} />}</Fact>
         <Fact name="Sessions at a time">{formatCount(maxConcurrentSessions)}</Fact>
         <Fact name="Calls matched by">{attribution}</Fact>

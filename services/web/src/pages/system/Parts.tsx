@@ -13,10 +13,9 @@ export function Parts({ system }: { system: System }) {
   const { store, docker, dataPlane } = system;
   return (
     <div className="system-parts">
-      <Part name="Store" state={store.state} reason={store.reason}>
+      <Part name="Store" state={store.state} reason={store.reason} place={store.description}>
         <Fact name="Kind">{store.backend}</Fact>
         <Fact name="Schema">{String(store.schema)}</Fact>
-        <Fact name="Place">{store.description}</Fact>
       </Part>
       <Part name="Docker" state={docker.state} reason={docker.reason}>
         <Fact name="Engine">{docker.engine}</Fact>
@@ -28,7 +27,15 @@ export function Parts({ system }: { system: System }) {
   );
 }
 
-function Part({ name, state, reason, children }: { name: string; state: string; reason: string | null; children: ReactNode }) {
+interface PartProps {
+  name: string;
+  state: string;
+  reason: string | null;
+  place?: string;
+  children: ReactNode;
+}
+
+function Part({ name, state, reason, place, children }: PartProps) {
   return (
     <section className="panel stack" aria-label={name}>
       <div className="bar-line">
@@ -36,6 +43,7 @@ function Part({ name, state, reason, children }: { name: string; state: string; 
         <StateChip state={state} tone={toneOf(state)} />
       </div>
       {reason !== null && <p><AgentText text={reason} form="inline" /></p>}
+      {place !== undefined && <code><AgentText text={place} form="inline" /></code>}
       <dl className="facts">{children}</dl>
     </section>
   );

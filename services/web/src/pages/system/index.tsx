@@ -1,19 +1,22 @@
 /** State of the whole system: is it ready, what is wrong and how to fix it, its parts, its runs, and what is frozen. */
+import { Suspense, lazy } from "react";
 import { api, sendJson } from "../../api/client";
 import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { useSession } from "../../app/session";
-import { AgentText } from "../../components/agent-text/AgentText";
 import { RoleNote } from "../../components/RoleNote";
+import { Skeleton } from "../../components/Skeleton";
 import { StateChip } from "../../components/StateChip";
-import { FreezePanel } from "../accounts/FreezePanel";
 import { Parts } from "./Parts";
 import { Runs } from "./Runs";
 import type { System as SystemState, SystemFinding } from "./types";
 import { usePollSeconds } from "./usePollSeconds";
+import { FixText } from "../../components/FixText";
 import { LoadNote } from "../../components/LoadNote";
 import "../accounts/accounts.css";
 import "./system.css";
+
+const FreezePanel = lazy(() => import("../accounts/FreezePanel"));
 
 /** Shows the system. */
 export default function System() {
@@ -43,7 +46,7 @@ function Overview() {
           <Runs system={data} />
         </>
       )}
-      <FreezePanel freezes={freezes} />
+      <Suspense fallback={<Skeleton rows={2} />}><FreezePanel freezes={freezes} /></Suspense>
     </>
   );
 }
@@ -58,8 +61,8 @@ function Findings({ findings }: { findings: SystemFinding[] }) {
           <li key={`${finding.part} ${finding.found}`}>
             <StateChip state={finding.part} tone="warn" />
             <div>
-              <AgentText text={finding.found} form="inline" />
-              {finding.fix !== "" && <p className="muted">To do: <AgentText text={finding.fix} form="inline" /></p>}
+              <FixText text={finding.found} />
+              {finding.fix !== "" && <p className="muted">To do: <FixText text={finding.fix} /></p>}
             </div>
           </li>
         ))}
