@@ -1,5 +1,5 @@
 /** Table with aligned columns. Below 640 px each row becomes a card with the names of its columns. */
-import { type KeyboardEvent, type ReactNode, useRef } from "react";
+import { type KeyboardEvent, type MouseEvent, type ReactNode, useRef } from "react";
 import { useShortcuts } from "../app/keys";
 
 /** Column: its name, its cell, and whether it holds numbers. */
@@ -52,9 +52,14 @@ function Row<T>({ row, columns, onOpen }: { row: T; columns: Column<T>[]; onOpen
   const open = (event: KeyboardEvent) => {
     if (event.key === "Enter" && event.target === event.currentTarget) onOpen?.(row);
   };
+  const click = (event: MouseEvent) => {
+    const isControl = event.target instanceof Element && event.target.closest("a, button, input, select, summary") !== null;
+    // A text that a person marks is no click.
+    if (!isControl && window.getSelection()?.isCollapsed !== false) onOpen?.(row);
+  };
   const isRow = onOpen !== undefined;
   return (
-    <tr tabIndex={isRow ? 0 : undefined} className={isRow ? "row-open" : undefined} onKeyDown={open}>
+    <tr tabIndex={isRow ? 0 : undefined} className={isRow ? "row-open" : undefined} onKeyDown={open} onClick={isRow ? click : undefined}>
       {columns.map((column) => (
         <td key={column.id} data-label={column.label} className={classOf(column)}>
           {column.cell(row)}

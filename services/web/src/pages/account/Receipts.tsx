@@ -1,55 +1,45 @@
-/** Receipts of an account, the newest first, a page at a time. The place in the list is in the address. */
+/** Receipts of an account, the newest first, page by page. */
 import { type Schemas, api } from "../../api/client";
-import { useLoad } from "../../api/useLoad";
+import { usePages } from "../../api/usePages";
 import { useLocation } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { EmptyState } from "../../components/EmptyState";
 import { type Column, Table } from "../../components/Table";
 import { Time } from "../../components/Time";
 import { formatCount, formatDollars } from "../../components/format";
-import { LoadNote } from "../../components/LoadNote";
+import { More } from "../../components/More";
 import { RunLink } from "../../components/ObjectLink";
 
 const PAGE = 50;
 
-/** Renders a page of the receipts of `month`, or of one run if the address names it. */
+/** Renders the receipts of `month`, or of one run if the address names it. */
 export default function Receipts({ account, month }: { account: string; month: string }) {
-  const { path, query, navigate, setQuery } = useLocation();
-  const cursor = query.get("cursor") ?? "";
+  const { query, setQuery } = useLocation();
   const run = query.get("run") ?? "";
   const filter = run === "" ? { month } : { run };
-  const loaded = useLoad(`receipts ${account} ${month} ${run} ${cursor}`, (signal) =>
-    api.get("/api/v1/accounts/{account}/receipts", { path: { account }, query: { ...filter, cursor, limit: PAGE }, signal }),
-  );
-  const { data } = loaded;
-  const goTo = (next: string | null) => {
-    const changed = new URLSearchParams(query);
-    if (next === null) changed.delete("cursor");
-    else changed.set("cursor", next);
-    navigate(`${path}?${changed.toString()}`);
-  };
-  const clear = () => setQuery({ run: null, cursor: null });
-  if (data === null) return <LoadNote loaded={loaded} rows={8} />;
+  const pages = usePages(`receipts ${account} ${month} ${run}`, async (cursor, signal) => {
+    const page = { ...filter, limit: PAGE, ...(cursor === undefined ? {} : { cursor }) };
+    const { receipts, nextCursor } = await api.get("/api/v1/accounts/{account}/receipts", { path: { account }, query: page, signal });
+    return { items: receipts, nextCursor };
+  });
+  const clear = () => setQuery({ run: null });
   return (
     <>
-      <LoadNote loaded={loaded} />
       {run !== "" && (
         <p className="bar-line">
           Of the run <AgentText text={run} form="inline" />
           <button type="button" className="quiet" onClick={clear}>Show those of the month</button>
         </p>
       )}
-      {data.receipts.length === 0 ? (
+      {pages.items?.length === 0 && (
         <EmptyState title="No receipts" onClear={run === "" ? undefined : clear}>
           A receipt is stored moments after its call. Another month may have some.
         </EmptyState>
-      ) : (
-        <Table label="Receipts" columns={COLUMNS} rows={data.receipts} keyOf={(receipt) => `${receipt.source} ${receipt.reference}`} />
       )}
-      <div className="bar-line" role="group" aria-label="Pages of receipts">
-        {cursor !== "" && <button type="button" onClick={() => goTo(null)}>Newest</button>}
-        {data.nextCursor !== null && <button type="button" onClick={() => goTo(data.nextCursor)}>Older receipts</button>}
-      </div>
+      {pages.items !== null && pages.items.length > 0 && (
+        <Table label="Receipts" columns={COLUMNS} rows={pages.items} keyOf={(receipt) => `${receipt.source} ${receipt.reference}`} />
+      )}
+      <More pages={pages} />
     </>
   );
 }

@@ -1,6 +1,7 @@
 /** One account: its limits with what is used, its balance, its statements and its receipts. */
 import { type ReactNode, Suspense, lazy, useState } from "react";
 import { type Schemas, api } from "../../api/client";
+import { useDashboard } from "../../api/dashboard";
 import { type Loaded, useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { Link, useLocation } from "../../app/router";
@@ -13,7 +14,6 @@ import { formatCount } from "../../components/format";
 import { UseBars } from "../accounts/UseBar";
 import { freezeOf } from "../accounts/freezes";
 import { readLimits } from "../accounts/limits";
-import { usePollSeconds } from "../system/usePollSeconds";
 import { Actions } from "./Actions";
 import { MonthChoice } from "./MonthChoice";
 import { isMonth, monthOf } from "./month";
@@ -32,7 +32,7 @@ export default function Account() {
   const account = useLoad(`account ${id}`, (signal) => api.get("/api/v1/accounts/{account}", { path: { account: id }, signal }));
   const balance = useLoad(`balance ${id}`, (signal) => api.get("/api/v1/accounts/{account}/balance", { path: { account: id }, signal }));
   const freezes = useLoad(may("operator") ? "freezes" : null, (signal) => api.get("/api/v1/freezes", { signal }));
-  usePoll(account, usePollSeconds("gateways"));
+  usePoll(account, useDashboard().pollSeconds.gateways);
   const [round, setRound] = useState(0);
   const freeze = freezeOf(freezes.data?.freezes ?? [], id);
   const asked = query.get("month") ?? "";
@@ -43,7 +43,7 @@ export default function Account() {
   };
   const dated = (content: ReactNode) => (
     <>
-      <MonthChoice month={month} onChoose={(chosen) => setQuery({ month: chosen, cursor: null, run: null })} />
+      <MonthChoice month={month} onChoose={(chosen) => setQuery({ month: chosen, run: null })} />
       <Suspense fallback={<Skeleton rows={6} />}>{content}</Suspense>
     </>
   );
@@ -65,11 +65,11 @@ export default function Account() {
           <Actions id={id} account={account.data} freeze={freeze} onChanged={changed} />
           <Balance balance={balance} inexact={account.data?.inexactCalls ?? null} />
           <Tabs
-            label="Parts of the account" shown={query.get("tab") ?? "limits"} onShow={(tab) => setQuery({ tab, cursor: null })}
+            label="Parts of the account" shown={query.get("tab") ?? "limits"} onShow={(tab) => setQuery({ tab })}
             tabs={[
               { id: "limits", label: "Limits", render: limits },
               { id: "statement", label: "Statement", render: () => dated(<Statement key={round} account={id} month={month} />) },
-              { id: "receipts", label: "Receipts", render: () => dated(<Receipts account={id} month={month} />) },
+              { id: "receipts", label: "Receipts", render: () => dated(<Receipts key={id} account={id} month={month} />) },
             ]}
           />
         </>

@@ -1,6 +1,7 @@
 /** List of accounts, the nearest to a limit first, and what is frozen. */
 import { Suspense, lazy, useMemo } from "react";
 import { type Schemas, api } from "../../api/client";
+import { useDashboard } from "../../api/dashboard";
 import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { useShortcuts } from "../../app/keys";
@@ -11,7 +12,6 @@ import { Skeleton } from "../../components/Skeleton";
 import { StateChip } from "../../components/StateChip";
 import { type Column, Table } from "../../components/Table";
 import { formatCount, formatDollars } from "../../components/format";
-import { usePollSeconds } from "../system/usePollSeconds";
 import { UseBar } from "./UseBar";
 import { type Freeze, freezeOf } from "./freezes";
 import { type LimitRow, formatShare, nearestLimit, nearnessOf } from "./limits";
@@ -31,7 +31,7 @@ export default function Accounts() {
   const { may } = useSession();
   const accounts = useLoad("accounts", (signal) => api.get("/api/v1/accounts", { signal }));
   const freezes = useLoad(may("operator") ? "freezes" : null, (signal) => api.get("/api/v1/freezes", { signal }));
-  usePoll(accounts, usePollSeconds("gateways"));
+  usePoll(accounts, useDashboard().pollSeconds.gateways);
   const search = query.get("q") ?? "";
   const isByName = query.get("sort") === "name";
   const isAll = query.get("all") === "1";

@@ -9,6 +9,8 @@ import { AccountLink, RunLink } from "../../components/ObjectLink";
 export type Verdict = "approve" | "deny";
 
 const URGENT_SECONDS = 60;
+/** More than any arguments have: a person decides about all of them. */
+const ALL_CHARS = 500_000;
 
 /** Properties of a card: `onAsk` opens the question for a decision; null if the role does not decide. */
 export interface CardProps {
@@ -50,7 +52,7 @@ export function Arguments({ approval }: { approval: Approval }) {
   if (approval.arguments === null) return <p className="muted">The arguments were removed with the texts of the run.</p>;
   return (
     <div className="approval-arguments" role="group" aria-label="Arguments">
-      <AgentText text={spreadJson(approval.arguments)} />
+      <AgentText text={spreadJson(approval.arguments)} firstChars={ALL_CHARS} />
     </div>
   );
 }

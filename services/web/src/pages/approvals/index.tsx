@@ -1,6 +1,7 @@
 /** Calls of host tools that wait for a person, the oldest first. */
 import { useEffect, useRef, useState } from "react";
 import { api } from "../../api/client";
+import { useDashboard } from "../../api/dashboard";
 import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { announce } from "../../app/announce";
@@ -8,7 +9,6 @@ import { useShortcuts } from "../../app/keys";
 import { useSession } from "../../app/session";
 import { EmptyState } from "../../components/EmptyState";
 import { formatCount } from "../../components/format";
-import { usePollSeconds } from "../system/usePollSeconds";
 import { Card, type Verdict } from "./Card";
 import { Decide } from "./Decide";
 import { Outcomes } from "./Outcomes";
@@ -24,7 +24,7 @@ const NONE: Approval[] = [];
 /** Shows the calls, and what became of those that were shown before. */
 export default function Approvals() {
   const { may } = useSession();
-  const seconds = usePollSeconds("approvals");
+  const seconds = useDashboard().pollSeconds.approvals;
   const loaded = useLoad("approvals", (signal) => api.get("/api/v1/approvals", { signal }));
   usePoll(loaded, seconds);
   const [asked, setAsked] = useState<{ approval: Approval; verdict: Verdict } | null>(null);

@@ -1,5 +1,6 @@
 /** Gateways of the configuration, with the state of each and what a check of it found. */
 import { type Schemas, api } from "../../api/client";
+import { useDashboard } from "../../api/dashboard";
 import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { useSession } from "../../app/session";
@@ -8,7 +9,6 @@ import { EmptyState } from "../../components/EmptyState";
 import { RoleNote } from "../../components/RoleNote";
 import { StateChip, type Tone } from "../../components/StateChip";
 import { formatCount } from "../../components/format";
-import { usePollSeconds } from "../system/usePollSeconds";
 import { Check } from "./Check";
 import { Fact } from "../../components/Fact";
 import { LoadNote } from "../../components/LoadNote";
@@ -24,7 +24,7 @@ export default function Gateways() {
 
 function List() {
   const gateways = useLoad("gateways", (signal) => api.get("/api/v1/gateways", { signal }));
-  usePoll(gateways, usePollSeconds("gateways"));
+  usePoll(gateways, useDashboard().pollSeconds.gateways);
   const { data } = gateways;
   return (
     <>

@@ -1,6 +1,7 @@
 /** State of the whole system: is it ready, what is wrong and how to fix it, its parts, its runs, and what is frozen. */
 import { Suspense, lazy } from "react";
 import { api, sendJson } from "../../api/client";
+import { useDashboard } from "../../api/dashboard";
 import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { useSession } from "../../app/session";
@@ -10,7 +11,6 @@ import { StateChip } from "../../components/StateChip";
 import { Parts } from "./Parts";
 import { Runs } from "./Runs";
 import type { System as SystemState, SystemFinding } from "./types";
-import { usePollSeconds } from "./usePollSeconds";
 import { FixText } from "../../components/FixText";
 import { LoadNote } from "../../components/LoadNote";
 import "../accounts/accounts.css";
@@ -27,7 +27,7 @@ export default function System() {
 function Overview() {
   const system = useLoad("system", (signal) => sendJson<SystemState>("get", "/api/v1/system", { signal }));
   const freezes = useLoad("freezes", (signal) => api.get("/api/v1/freezes", { signal }));
-  const seconds = usePollSeconds("system");
+  const seconds = useDashboard().pollSeconds.system;
   usePoll(system, seconds);
   usePoll(freezes, seconds);
   const { data, error } = system;

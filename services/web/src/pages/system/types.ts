@@ -1,20 +1,5 @@
 /** Shapes of routes that the generated types do not have yet. The generated ones replace them. */
 
-/** Answer of `GET /api/v1/dashboard`. */
-export interface Dashboard {
-  version: string;
-  traceUrl: string | null;
-  githubHost: string;
-  pollSeconds: PollSeconds;
-}
-
-/** Seconds between requests of pages without a stream. */
-export interface PollSeconds {
-  system: number;
-  gateways: number;
-  approvals: number;
-}
-
 /** Answer of `GET /api/v1/system`. */
 export interface System {
   version: string;
