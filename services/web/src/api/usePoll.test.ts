@@ -7,7 +7,9 @@ import { pollDelay } from "./usePoll";
 const failure = (status: number, retryAfter: number | null = null) =>
   new ApiError({ status, code: "x", detail: "x", help: "" }, retryAfter);
 
-test("a good answer keeps the interval", () => assert.equal(pollDelay(5, null), 5));
+test("a good answer keeps the interval, but for one that is too short", () => {
+  assert.deepEqual([5, 0].map((seconds) => pollDelay(seconds, null)), [5, 2]);
+});
 
 test("a failure doubles the interval, up to a minute", () => {
   assert.equal(pollDelay(5, failure(0)), 10);

@@ -3,11 +3,12 @@ import { useEffect } from "react";
 import type { ApiError } from "./problem";
 import type { Loaded } from "./useLoad";
 
+const MIN_DELAY_SECONDS = 2;
 const MAX_DELAY_SECONDS = 60;
 
 /** Returns the seconds until the next request, or null if another one would fail the same way. */
 export function pollDelay(seconds: number, error: ApiError | null): number | null {
-  if (error === null) return seconds;
+  if (error === null) return Math.max(seconds, MIN_DELAY_SECONDS);
   if (!error.isTransient) return null;
   return Math.max(seconds, error.retryAfterSeconds ?? Math.min(seconds * 2, MAX_DELAY_SECONDS));
 }

@@ -32,7 +32,10 @@ export default function Account() {
   const account = useLoad(`account ${id}`, (signal) => api.get("/api/v1/accounts/{account}", { path: { account: id }, signal }));
   const balance = useLoad(`balance ${id}`, (signal) => api.get("/api/v1/accounts/{account}/balance", { path: { account: id }, signal }));
   const freezes = useLoad(may("operator") ? "freezes" : null, (signal) => api.get("/api/v1/freezes", { signal }));
-  usePoll(account, useDashboard().pollSeconds.gateways);
+  const seconds = useDashboard().pollSeconds.gateways;
+  usePoll(account, seconds);
+  usePoll(balance, seconds);
+  usePoll(freezes, seconds);
   const [round, setRound] = useState(0);
   const freeze = freezeOf(freezes.data?.freezes ?? [], id);
   const asked = query.get("month") ?? "";

@@ -42,6 +42,7 @@ export function UseBars({ rows }: { rows: LimitRow[] }) {
       <details>
         <summary>As a table</summary>
         <UseTable rows={rows} />
+        <p className="hint">Reserved is what calls in flight may still use.</p>
       </details>
     </figure>
   );
@@ -53,7 +54,7 @@ function Word({ share }: { share: number | null }) {
   return <em className={`use-word use-word-${nearness}`}> {nearness === "over" ? "used up" : "nearly used up"}</em>;
 }
 
-const NUMBERS = ["allowed", "used", "reserved", "left"] as const;
+const NUMBERS = [["allowed", "Allowed"], ["used", "Used"], ["reserved", "Reserved"], ["left", "Left"]] as const;
 
 function UseTable({ rows }: { rows: LimitRow[] }) {
   return (
@@ -62,8 +63,8 @@ function UseTable({ rows }: { rows: LimitRow[] }) {
         <thead>
           <tr>
             <th scope="col">Limit</th>
-            {NUMBERS.map((name) => (
-              <th key={name} scope="col" className="num">{name}</th>
+            {NUMBERS.map(([name, label]) => (
+              <th key={name} scope="col" className="num">{label}</th>
             ))}
           </tr>
         </thead>
@@ -71,7 +72,7 @@ function UseTable({ rows }: { rows: LimitRow[] }) {
           {rows.map((row) => (
             <tr key={row.id}>
               <th scope="row">{row.label}</th>
-              {NUMBERS.map((name) => (
+              {NUMBERS.map(([name]) => (
                 <td key={name} className="num">{row[name] ?? "no limit"}</td>
               ))}
             </tr>

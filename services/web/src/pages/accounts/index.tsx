@@ -31,7 +31,9 @@ export default function Accounts() {
   const { may } = useSession();
   const accounts = useLoad("accounts", (signal) => api.get("/api/v1/accounts", { signal }));
   const freezes = useLoad(may("operator") ? "freezes" : null, (signal) => api.get("/api/v1/freezes", { signal }));
-  usePoll(accounts, useDashboard().pollSeconds.gateways);
+  const seconds = useDashboard().pollSeconds.gateways;
+  usePoll(accounts, seconds);
+  usePoll(freezes, seconds);
   const search = query.get("q") ?? "";
   const isByName = query.get("sort") === "name";
   const isAll = query.get("all") === "1";
