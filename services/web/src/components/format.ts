@@ -13,9 +13,11 @@ export function formatBytes(bytes: number): string {
   return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${UNITS[unit] ?? ""}`;
 }
 
+const COUNTS = new Intl.NumberFormat("en");
+
 /** Formats a count with separators, such as `12,340`. */
 export function formatCount(count: number): string {
-  return count.toLocaleString("en");
+  return COUNTS.format(count);
 }
 
 /** Returns a count with its noun, such as `1 call` or `2 calls`. */

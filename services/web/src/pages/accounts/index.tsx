@@ -14,16 +14,17 @@ import { type Column, Table } from "../../components/Table";
 import { formatCount, formatDollars } from "../../components/format";
 import { UseBar } from "./UseBar";
 import { type Freeze, freezeOf } from "./freezes";
-import { type LimitRow, formatShare, nearestLimit, nearnessOf } from "./limits";
+import { type LimitRow, formatShare, nearestLimit, nearestShare, nearnessOf } from "./limits";
 import { LoadNote } from "../../components/LoadNote";
 import { AccountLink } from "../../components/ObjectLink";
 import "./accounts.css";
 
 const FreezePanel = lazy(() => import("./FreezePanel"));
 
-type Account = Schemas["Account"] & { nearest: LimitRow | null; freeze: Freeze | null };
+type Account = Schemas["Account"] & { share: number; freeze: Freeze | null };
 
 const FIRST_ROWS = 200;
+const NAMES = new Intl.Collator("en", { numeric: true });
 
 /** Shows the accounts that the principal may see. */
 export default function Accounts() {
@@ -80,10 +81,9 @@ export default function Accounts() {
 
 function readAccounts(accounts: Schemas["Account"][], freezes: Freeze[], isByName: boolean): Account[] {
   const rows = accounts.map((account) => ({
-    ...account, nearest: nearestLimit(account.limits), freeze: freezeOf(freezes, account.account),
+    ...account, share: nearestShare(account.limits) ?? -1, freeze: freezeOf(freezes, account.account),
   }));
-  const byName = (a: Account, b: Account) => a.account.localeCompare(b.account);
-  return rows.sort((a, b) => (isByName ? 0 : (b.nearest?.share ?? -1) - (a.nearest?.share ?? -1)) || byName(a, b));
+  return rows.sort((a, b) => (isByName ? 0 : b.share - a.share) || NAMES.compare(a.account, b.account));
 }
 
 const COLUMNS: Column<Account>[] = [
@@ -96,7 +96,7 @@ const COLUMNS: Column<Account>[] = [
       </span>
     ),
   },
-  { id: "nearest", label: "Nearest limit", isWide: true, cell: ({ nearest }) => <Nearest row={nearest} /> },
+  { id: "nearest", label: "Nearest limit", isWide: true, cell: ({ limits }) => <Nearest row={nearestLimit(limits)} /> },
   { id: "cost", label: "Cost", isNumeric: true, cell: ({ limits }) => formatDollars(limits.cost.used) },
   { id: "tokens", label: "Tokens", isNumeric: true, cell: ({ limits }) => formatCount(limits.totalTokens.used) },
   { id: "requests", label: "Requests", isNumeric: true, cell: ({ limits }) => formatCount(limits.requests.used) },

@@ -43,8 +43,15 @@ export function readLimits(limits: Schemas["AccountLimits"]): LimitRow[] {
 
 /** Returns the limit that is nearest to its end, or null if the account has none. */
 export function nearestLimit(limits: Schemas["AccountLimits"]): LimitRow | null {
-  const first = readLimits(limits)[0];
-  return first === undefined || first.share === null ? null : first;
+  const nearest = nearestShare(limits);
+  const found = nearest === null ? undefined : LIMITS.find(([id]) => takenShare(limits[id]) === nearest);
+  return found === undefined ? null : readLimit(found[0], found[1], limits[found[0]]);
+}
+
+/** Returns the largest part of a limit that is used or reserved, or null if the account has none. Formats nothing. */
+export function nearestShare(limits: Schemas["AccountLimits"]): number | null {
+  const shares = LIMITS.map(([id]) => takenShare(limits[id])).filter((share) => share !== null);
+  return shares.length === 0 ? null : Math.max(...shares);
 }
 
 /** Returns how near to its end a limit is. */
@@ -65,10 +72,13 @@ function readLimit(id: LimitId, label: string, use: Use): LimitRow {
   const show = (value: number | string) => (typeof value === "string" ? formatDollars(value) : formatCount(value));
   const row = { id, label, used: show(use.used), reserved: show(use.reserved), left: use.left === null ? null : show(use.left) };
   if (use.allowed === null) return { ...row, allowed: null, usedShare: null, reservedShare: null, share: null };
-  const part = (value: number | string) => shareOf(Number(value), Number(use.allowed));
-  const usedShare = Math.min(1, part(use.used));
-  const share = part(Number(use.used) + Number(use.reserved));
+  const usedShare = Math.min(1, shareOf(Number(use.used), Number(use.allowed)));
+  const share = takenShare(use) ?? 0;
   return { ...row, allowed: show(use.allowed), usedShare, reservedShare: Math.min(1, share) - usedShare, share };
+}
+
+function takenShare(use: Use): number | null {
+  return use.allowed === null ? null : shareOf(Number(use.used) + Number(use.reserved), Number(use.allowed));
 }
 
 function shareOf(value: number, allowed: number): number {
