@@ -1,7 +1,6 @@
-/** Actions on an account: limits, credits, freeze and thaw. For operators; others see what they lack. */
+/** Actions on an account: limits, credits, freeze and thaw. For operators. */
 import { Suspense, lazy, useState } from "react";
 import type { Schemas } from "../../api/client";
-import { useSession } from "../../app/session";
 import { FreezeConfirm, FreezeNote } from "../accounts/FreezeConfirm";
 import type { Freeze, FreezeChange } from "../accounts/freezes";
 import { newCreditDraft } from "./credit";
@@ -9,27 +8,30 @@ import { newCreditDraft } from "./credit";
 const CreditDialog = lazy(() => import("./CreditDialog"));
 const LimitsDialog = lazy(() => import("./LimitsDialog"));
 
-/** Properties: the account if the data plane knows it, and what is frozen of it. */
+/** Part of an account that an action changes. */
+export type ChangedPart = "limits" | "credits" | "freezes";
+
+/** Properties: the limits, null for an account that the data plane does not know yet, and what freezes its calls. */
 export interface ActionsProps {
   id: string;
-  account: Schemas["Account"] | null;
+  limits: Schemas["AccountLimits"] | null;
+  /** False until it is known which limits hold. */
+  canLimit: boolean;
   freeze: Freeze | null;
-  onChanged: (part: "limits" | "credits" | "freezes") => void;
+  onChanged: (part: ChangedPart) => void;
 }
 
 /** Renders the buttons, and the dialog that is open. */
-export function Actions({ id, account, freeze, onChanged }: ActionsProps) {
-  const { may } = useSession();
+export default function Actions({ id, limits, canLimit, freeze, onChanged }: ActionsProps) {
   const [open, setOpen] = useState<"limits" | "credits" | "freeze" | null>(null);
   const [draft, setDraft] = useState(newCreditDraft);
   const [change, setChange] = useState<FreezeChange | null>(null);
-  if (!may("operator")) return <p className="hint">Limits, credits and freezes take the role operator.</p>;
   const close = () => setOpen(null);
   const isOwn = freeze?.kind === "account";
   return (
     <div className="stack">
       <div className="bar-line">
-        <button type="button" onClick={() => setOpen("limits")} disabled={account === null}>Set limits</button>
+        <button type="button" onClick={() => setOpen("limits")} disabled={!canLimit}>Set limits</button>
         <button type="button" onClick={() => setOpen("credits")}>Give credits</button>
         <button type="button" className={isOwn ? undefined : "danger"} onClick={() => setOpen("freeze")}>
           {isOwn ? "Thaw" : "Freeze"}
@@ -37,8 +39,8 @@ export function Actions({ id, account, freeze, onChanged }: ActionsProps) {
       </div>
       <FreezeNote change={change} />
       <Suspense fallback={null}>
-        {open === "limits" && account !== null && (
-          <LimitsDialog account={account} onDone={() => onChanged("limits")} onClose={close} />
+        {open === "limits" && (
+          <LimitsDialog account={id} limits={limits} onDone={() => onChanged("limits")} onClose={close} />
         )}
         {open === "credits" && (
           <CreditDialog

@@ -8,20 +8,22 @@ import { changesOf, fieldsOf, readLimitFields } from "./fields";
 
 /** Properties: the account as it is now, and what gets the account with its new limits. */
 export interface LimitsDialogProps {
-  account: Schemas["Account"];
+  account: string;
+  /** Null for an account that the data plane does not know yet. */
+  limits: Schemas["AccountLimits"] | null;
   onDone: () => void;
   onClose: () => void;
 }
 
 /** Renders the form. */
-export default function LimitsDialog({ account, onDone, onClose }: LimitsDialogProps) {
-  const [before] = useState(() => fieldsOf(account.limits));
+export default function LimitsDialog({ account, limits, onDone, onClose }: LimitsDialogProps) {
+  const [before] = useState(() => fieldsOf(limits));
   const [fields, setFields] = useState(before);
   const { body, errors } = readLimitFields(fields);
   const changes = changesOf(before, fields);
   const isReady = changes.length > 0 && Object.keys(errors).length === 0;
   const replace = async () => {
-    await api.put("/api/v1/accounts/{account}/limits", { path: { account: account.account }, body });
+    await api.put("/api/v1/accounts/{account}/limits", { path: { account }, body });
     announce("The limits were replaced.");
     onDone();
   };

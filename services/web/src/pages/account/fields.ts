@@ -10,9 +10,9 @@ export type ReadLimits = { body: Schemas["LimitsOfAccount"]; errors: Partial<Rec
 
 const DOLLARS = /^\$?[0-9]{1,9}(\.[0-9]{1,9})?$/;
 
-/** Returns the fields for the limits that hold now. */
-export function fieldsOf(limits: Schemas["AccountLimits"]): LimitFields {
-  const fields = LIMITS.map(([id]) => [id, limits[id].allowed === null ? "" : String(limits[id].allowed)]);
+/** Returns the fields for the limits that hold now; an account that is not known yet has none. */
+export function fieldsOf(limits: Schemas["AccountLimits"] | null): LimitFields {
+  const fields = LIMITS.map(([id]) => [id, String(limits?.[id].allowed ?? "")]);
   return Object.fromEntries(fields) as LimitFields;
 }
 

@@ -60,7 +60,7 @@ export default function Accounts() {
         </div>
       </div>
       <LoadNote loaded={accounts} />
-      {accounts.data !== null && rows.length === 0 && <NoAccounts isFiltered={search !== ""} onClear={() => setQuery({ q: null })} />}
+      {accounts.data !== null && rows.length === 0 && <NoAccounts search={search} onClear={() => setQuery({ q: null })} />}
       {shown.length > 0 && (
         <Table
           label="Accounts" columns={COLUMNS} rows={shown} keyOf={(row) => row.account}
@@ -116,8 +116,15 @@ function Nearest({ row }: { row: LimitRow | null }) {
   );
 }
 
-function NoAccounts({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
-  if (isFiltered) return <EmptyState title="No account has such an id" onClear={onClear} />;
+function NoAccounts({ search, onClear }: { search: string; onClear: () => void }) {
+  const { may } = useSession();
+  if (search !== "") {
+    return (
+      <EmptyState title="No account has such an id" onClear={onClear}>
+        {may("operator") && <>Set up <AccountLink id={search} /> before its first run.</>}
+      </EmptyState>
+    );
+  }
   return (
     <EmptyState title="No account has been used yet">
       An account is there once it has a run, or an entry <code>[accounts."NAME"]</code> in the configuration.

@@ -3,22 +3,42 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AGENT_ID, EMPTY_FIELDS, readDiff, readDraft } from "./draft-fields";
 
+const settingsOf = (fields: Partial<typeof EMPTY_FIELDS>) => readDraft({ ...EMPTY_FIELDS, ...fields }).body.settings;
+
 test("fields without a text are left out", () => {
-  assert.deepEqual(readDraft({ ...EMPTY_FIELDS, agentId: " team:a ", image: "a:1" }), { agentId: "team:a", image: "a:1" });
+  const { body } = readDraft({ ...EMPTY_FIELDS, agentId: " team:a ", image: "a:1", runTimeout: "10m" });
+  assert.deepEqual(body, { agentId: "team:a", settings: { image: "a:1", run_timeout: "10m" } });
 });
 
 test("a line of the command is one argument", () => {
-  const { argv } = readDraft({ ...EMPTY_FIELDS, argv: "/usr/bin/review\r\n--title=two words\n\n -x" });
+  const { argv } = settingsOf({ argv: "/usr/bin/review\r\n--title=two words\n\n -x" });
   assert.deepEqual(argv, ["/usr/bin/review", "--title=two words", " -x"]);
 });
 
-test("models are divided by commas and lines", () => {
-  assert.deepEqual(readDraft({ ...EMPTY_FIELDS, models: "a, b\nc,," }).models, ["a", "b", "c"]);
-});
+test("models are divided by commas and lines", () => assert.deepEqual(settingsOf({ models: "a, b\nc,," })["models"], ["a", "b", "c"]));
 
 test("cost stays text and tokens become a number", () => {
-  const draft = readDraft({ ...EMPTY_FIELDS, cost: "0.50", totalTokens: "200,000" });
-  assert.deepEqual([draft.cost, draft.totalTokens], ["0.50", 200_000]);
+  const settings = settingsOf({ cost: "0.50", totalTokens: "200,000" });
+  assert.deepEqual([settings["cost"], settings["total_tokens"]], ["0.50", 200_000]);
+});
+
+test("other settings are texts, whole numbers, truth values and lists", () => {
+  const { body, mistakes } = readDraft({ ...EMPTY_FIELDS, others: 'memory = "1 GiB"\npids= 64\nkeep_x =true\nhost_tools = ["a__b"]\n' });
+  assert.deepEqual(body.settings, { memory: "1 GiB", pids: 64, keep_x: true, host_tools: ["a__b"] });
+  assert.deepEqual(mistakes, []);
+});
+
+test("each line that cannot be read is named", () => {
+  const others = ["pids 64", "memory = 1 GiB", "a = { }", "b = 1.5", "c = null", "image = \"x\""].join("\n");
+  const { mistakes } = readDraft({ ...EMPTY_FIELDS, image: "a:1", others });
+  assert.equal(mistakes.length, 6);
+  assert.match(mistakes[5] ?? "", /`image` is given twice/);
+});
+
+test("a setting never reaches the prototype", () => {
+  const { body } = readDraft({ ...EMPTY_FIELDS, others: '__proto__ = ["x"]' });
+  assert.deepEqual(Object.keys(body.settings), ["__proto__"]);
+  assert.equal(Object.getPrototypeOf(body.settings), Object.prototype);
 });
 
 test("lines of a diff have kinds", () => {

@@ -26,12 +26,14 @@ export default function Draft() {
     if (draft !== null) result.current?.focus();
   }, [draft]);
   if (!may("operator")) return <RoleNote role="operator" />;
+  const { body, mistakes } = readDraft(fields);
   const submit = async (event: FormEvent) => {
     event.preventDefault();
+    if (mistakes.length > 0) return;
     setBusy(true);
     setError(null);
     try {
-      const drafted = await sendJson<DraftedAgent>("post", "/api/v1/agents/draft", { body: JSON.stringify(readDraft(fields)) });
+      const drafted = await sendJson<DraftedAgent>("post", "/api/v1/agents/draft", { body: JSON.stringify(body) });
       announce(drafted.problems.length > 0 ? "The draft has mistakes." : "The draft is ready.");
       setDraft(drafted);
     } catch (thrown) {
@@ -47,11 +49,11 @@ export default function Draft() {
         <Link to="/agents">All agents</Link>
       </div>
       <p className="hint">
-        The draft is shown, and nothing is changed: agents come from the configuration file. A skill has no entry of its own; the{" "}
-        <code>prompt</code> of an agent and the programs of its image are what it knows.
+        The draft is shown, and nothing is changed: agents come from the configuration file. A skill has no entry of its own. An agent
+        gets one by its instructions, its host tools, and the programs of its image.
       </p>
       <form className="panel stack" onSubmit={(event) => void submit(event)}>
-        <DraftForm fields={fields} onChange={setFields} />
+        <DraftForm fields={fields} mistakes={mistakes} onChange={setFields} />
         <div className="bar-line">
           <button type="submit" className="primary" disabled={isBusy}>{isBusy ? "Drafting …" : "Draft"}</button>
           <button type="button" onClick={() => setFields(EMPTY_FIELDS)}>Clear</button>

@@ -14,7 +14,6 @@ export function Parts({ system }: { system: System }) {
   return (
     <div className="system-parts">
       <Part name="Store" state={store.state} reason={store.reason} place={store.description}>
-        <Fact name="Kind">{store.backend}</Fact>
         <Fact name="Schema">{String(store.schema)}</Fact>
       </Part>
       <Part name="Docker" state={docker.state} reason={docker.reason}>
@@ -31,7 +30,7 @@ interface PartProps {
   name: string;
   state: string;
   reason: string | null;
-  place?: string;
+  place?: string | null;
   children: ReactNode;
 }
 
@@ -43,7 +42,7 @@ function Part({ name, state, reason, place, children }: PartProps) {
         <StateChip state={state} tone={toneOf(state)} />
       </div>
       {reason !== null && <p><AgentText text={reason} form="inline" /></p>}
-      {place !== undefined && <code><AgentText text={place} form="inline" /></code>}
+      {typeof place === "string" && <code><AgentText text={place} form="inline" /></code>}
       <dl className="facts">{children}</dl>
     </section>
   );

@@ -10,12 +10,13 @@ export function Runs({ system: { runs, queue } }: { system: System }) {
   return (
     <section className="panel stack" aria-labelledby="system-runs">
       <div className="bar-line">
-        <h2 id="system-runs">Runs of all accounts</h2>
+        <h2 id="system-runs">Runs under way, of all accounts</h2>
         <span className="muted">
           {queue.waiting === 0 ? "none waits" : `${formatCount(queue.waiting)} wait`}
           {queue.oldestSeconds !== null && `, the oldest for ${formatUptime(queue.oldestSeconds)}`}
         </span>
       </div>
+      {Object.keys(runs).length === 0 && <p className="muted">No run is under way.</p>}
       <table className="system-counts">
         <caption className="visually-hidden">Number of runs in each state</caption>
         <thead className="visually-hidden">

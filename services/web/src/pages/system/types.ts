@@ -4,7 +4,7 @@
 export interface System {
   version: string;
   ready: boolean;
-  store: { state: string; backend: string; description: string; schema: number; reason: string | null };
+  store: { state: string; description: string | null; schema: number; reason: string | null };
   docker: { state: string; engine: string | null; api: string | null; reason: string | null };
   dataPlane: DataPlane;
   journal: Journal | null;
@@ -54,19 +54,13 @@ export interface GatewayFinding {
   message: string;
 }
 
-/** Body of `POST /api/v1/agents/draft`. */
+/** Value of a setting in a draft. */
+export type SettingValue = string | number | boolean | (string | number | boolean)[];
+
+/** Body of `POST /api/v1/agents/draft`. `settings` are those of the entry, as the configuration file names them. */
 export interface AgentDraft {
   agentId: string;
-  image: string;
-  argv?: string[];
-  name?: string;
-  description?: string;
-  model?: string;
-  models?: string[];
-  runTimeout?: string;
-  totalTokens?: number;
-  cost?: string;
-  protocol?: string;
+  settings: Record<string, SettingValue>;
 }
 
 /** Answer of `POST /api/v1/agents/draft`. */
