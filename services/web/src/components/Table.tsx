@@ -8,8 +8,8 @@ export interface Column<T> {
   label: string;
   cell: (row: T) => ReactNode;
   isNumeric?: boolean;
-  /** Takes the whole width of a card. */
-  isWide?: boolean;
+  /** Takes the whole width of a card, there without the name of its column unless it is `labelled`. */
+  isWide?: boolean | "labelled";
 }
 
 /** Properties: rows keep their focus by `keyOf`, also when others are added above. */
@@ -70,7 +70,8 @@ function Row<T>({ row, columns, onOpen }: { row: T; columns: Column<T>[]; onOpen
 }
 
 function classOf<T>({ isNumeric, isWide }: Column<T>): string | undefined {
-  const names = [...(isNumeric === true ? ["num"] : []), ...(isWide === true ? ["wide"] : [])];
+  const wide = isWide === "labelled" ? ["wide", "labelled"] : isWide === true ? ["wide"] : [];
+  const names = [...(isNumeric === true ? ["num"] : []), ...wide];
   return names.length > 0 ? names.join(" ") : undefined;
 }
 

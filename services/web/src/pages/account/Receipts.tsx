@@ -48,13 +48,13 @@ const name = (value: string | null) => (value === null ? <span className="none">
 
 const COLUMNS: Column<Schemas["Receipt"]>[] = [
   { id: "called", label: "Called", cell: (receipt) => <Time at={receipt.calledAt} /> },
-  { id: "run", label: "Run", isWide: true, cell: (receipt) => <RunLink id={receipt.runId} /> },
+  { id: "run", label: "Run", isWide: "labelled", cell: (receipt) => <RunLink id={receipt.runId} /> },
   { id: "model", label: "Model", cell: (receipt) => name(receipt.model) },
   { id: "input", label: "Input", isNumeric: true, cell: (receipt) => formatCount(receipt.tokens.input) },
   { id: "output", label: "Output", isNumeric: true, cell: (receipt) => formatCount(receipt.tokens.output) },
   { id: "cost", label: "Cost", isNumeric: true, cell: (receipt) => formatDollars(receipt.cost) },
   { id: "credits", label: "Credits", isNumeric: true, cell: (receipt) => formatCount(receipt.credits) },
-  { id: "kind", label: "Kind", isWide: true, cell: (receipt) => <Kind receipt={receipt} /> },
+  { id: "kind", label: "Kind", isWide: "labelled", cell: (receipt) => <Kind receipt={receipt} /> },
 ];
 
 function Kind({ receipt }: { receipt: Schemas["Receipt"] }) {

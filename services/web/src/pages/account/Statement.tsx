@@ -42,7 +42,7 @@ export default function Statement({ account, month }: { account: string; month: 
 const text = (value: string | null) => (value === null ? <span className="none">–</span> : <AgentText text={value} form="inline" />);
 
 const LINES: Column<Schemas["StatementLine"]>[] = [
-  { id: "model", label: "Model", isWide: true, cell: (line) => text(line.model) },
+  { id: "model", label: "Model", isWide: "labelled", cell: (line) => text(line.model) },
   { id: "kind", label: "Kind", cell: (line) => (line.kind === "adjustment" ? "correction" : "calls") },
   { id: "receipts", label: "Receipts", isNumeric: true, cell: (line) => formatCount(line.receipts) },
   { id: "input", label: "Input tokens", isNumeric: true, cell: (line) => formatCount(line.tokens.input) },
@@ -56,5 +56,5 @@ const TOP_UPS: Column<Schemas["TopUp"]>[] = [
   { id: "credits", label: "Credits", isNumeric: true, cell: (topUp) => formatCount(topUp.credits) },
   { id: "author", label: "By", cell: (topUp) => text(topUp.author) },
   { id: "note", label: "Note", cell: (topUp) => text(topUp.note) },
-  { id: "key", label: "Idempotency key", isWide: true, cell: (topUp) => text(topUp.key) },
+  { id: "key", label: "Idempotency key", isWide: "labelled", cell: (topUp) => text(topUp.key) },
 ];

@@ -96,7 +96,7 @@ const COLUMNS: Column<Account>[] = [
       </span>
     ),
   },
-  { id: "nearest", label: "Nearest limit", isWide: true, cell: ({ limits }) => <Nearest row={nearestLimit(limits)} /> },
+  { id: "nearest", label: "Nearest limit", isWide: "labelled", cell: ({ limits }) => <Nearest row={nearestLimit(limits)} /> },
   { id: "cost", label: "Cost", isNumeric: true, cell: ({ limits }) => formatDollars(limits.cost.used) },
   { id: "tokens", label: "Tokens", isNumeric: true, cell: ({ limits }) => formatCount(limits.totalTokens.used) },
   { id: "requests", label: "Requests", isNumeric: true, cell: ({ limits }) => formatCount(limits.requests.used) },

@@ -63,9 +63,9 @@ function columns(defaultId: string | null): Column<Agent>[] {
   return [
     { id: "agent", label: "Agent", isWide: true, cell: (agent) => <Name agent={agent} isDefault={agent.agentId === defaultId} /> },
     { id: "state", label: "Here", cell: (agent) => <Here canRun={agent.canRun} /> },
-    { id: "order", label: "You may order it", cell: (agent) => (agent.mayOrder ? "yes" : <span className="muted">no</span>) },
-    { id: "tools", label: "Tools", isWide: true, cell: (agent) => <Tools tools={agent.tools} /> },
-    { id: "why", label: "Why not, and what to do", isWide: true, cell: (agent) => <Reasons agent={agent} /> },
+    { id: "order", label: "You may order", cell: (agent) => (agent.mayOrder ? "yes" : <span className="muted">no</span>) },
+    { id: "tools", label: "Tools", isWide: "labelled", cell: (agent) => <Tools tools={agent.tools} /> },
+    { id: "why", label: "Why not, and what to do", isWide: "labelled", cell: (agent) => <Reasons agent={agent} /> },
   ];
 }
 

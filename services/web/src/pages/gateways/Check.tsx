@@ -69,6 +69,6 @@ function Fix({ text }: { text: string | null }) {
 
 const COLUMNS: Column<ReadFinding>[] = [
   { id: "level", label: "Level", cell: (row) => <StateChip state={row.level} tone={row.tone} /> },
-  { id: "found", label: "Found", isWide: true, cell: (row) => <Found row={row} /> },
-  { id: "fix", label: "What to do", isWide: true, cell: (row) => <Fix text={row.fix} /> },
+  { id: "found", label: "Found", isWide: "labelled", cell: (row) => <Found row={row} /> },
+  { id: "fix", label: "What to do", isWide: "labelled", cell: (row) => <Fix text={row.fix} /> },
 ];
