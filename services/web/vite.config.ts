@@ -4,6 +4,14 @@ import { defineConfig } from "vite";
 const server = process.env["SLUICE_API"] ?? "http://127.0.0.1:4180";
 const proxied = { target: server, changeOrigin: true, headers: { origin: server } };
 
+/** What every page loads anyway. As one chunk it compresses better: each page has 1 to 2 kB less than with chunks of a module each. */
+const BASE = [
+  /node_modules\/(react|react-dom|scheduler)\//,
+  /src\/components\/(EmptyState|ErrorBoundary|ErrorNote|Skeleton|StateChip|Tabs|Time|agent-text|format)/,
+  /src\/api\/(client|dashboard|problem|useLoad)/,
+  /src\/app\/(announce|keys|router|session|theme)/,
+];
+
 export default defineConfig({
   build: {
     assetsInlineLimit: 0,
@@ -11,6 +19,9 @@ export default defineConfig({
     manifest: true,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: { codeSplitting: { groups: [{ name: "base", test: (id: string) => BASE.some((part) => part.test(id)) }] } },
+    },
     target: "es2023",
   },
   server: { proxy: { "/api": proxied, "/readyz": proxied } },
