@@ -9,7 +9,7 @@ PROFILE ?= dev
 # Directory of cargo's outputs, which CARGO_TARGET_DIR moves.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Seconds that each fuzz target runs.
-SECONDS_EACH ?= 15
+SECONDS_EACH ?= 12
 SEED ?= 1
 RECORD_SECONDS ?= 600
 RECORD ?= tests/records/fuzz.json
@@ -114,7 +114,7 @@ stack: ## Run whole-system tests with the real LiteLLM
 test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test the features supported with that version
 	@scripts/test-openclaw.sh "$(VERSION)"
 
-fuzz: ## Fuzz the inputs from agents, upstreams, gateways and applications: nine targets, SECONDS_EACH=15, reproducible unless SEED=0
+fuzz: ## Fuzz the inputs from agents, upstreams, gateways and applications: eleven targets, SECONDS_EACH=12, reproducible unless SEED=0
 	@scripts/setup.sh fuzz
 	@SEED=$(SEED) SECONDS_EACH=$(SECONDS_EACH) TARGETS="$(TARGETS)" scripts/fuzz.sh run
 
@@ -122,7 +122,7 @@ fuzz-control: ## Check that the fuzzers find defects: with spoiled oracles each 
 	@scripts/setup.sh fuzz
 	@SECONDS_EACH=300 TARGETS="$(TARGETS)" scripts/fuzz.sh control
 
-fuzz-record: ## Fuzz each target for RECORD_SECONDS=600 and write the figures to RECORD (45 minutes; fewer TARGETS are faster)
+fuzz-record: ## Fuzz each target for RECORD_SECONDS=600 and write the figures to RECORD (an hour; fewer TARGETS are faster)
 	@scripts/setup.sh fuzz
 	@SECONDS_EACH=$(RECORD_SECONDS) TARGETS="$(TARGETS)" scripts/fuzz.sh record $(RECORD)
 

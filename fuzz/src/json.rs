@@ -23,6 +23,16 @@ impl<'a> Members<'a> {
         self.0.iter().map(|(name, _)| name.as_str()).find(|name| !seen.insert(*name))
     }
 
+    /// Returns how often `name` occurs.
+    pub(crate) fn count(&self, name: &str) -> usize {
+        self.0.iter().filter(|(other, _)| other == name).count()
+    }
+
+    /// Returns the text of the value of `name`, unless it is `null`.
+    pub(crate) fn given(&self, name: &str) -> Option<&'a str> {
+        self.get(name).filter(|value| *value != "null")
+    }
+
     /// Returns the text of the value of `name`.
     pub(crate) fn get(&self, name: &str) -> Option<&'a str> {
         self.0.iter().find(|(other, _)| other == name).map(|(_, value)| *value)
@@ -33,6 +43,24 @@ impl<'a> Members<'a> {
 pub(crate) fn elements(text: &str) -> Vec<&str> {
     let elements = serde_json::from_str::<Vec<&RawValue>>(text).unwrap_or_default();
     elements.into_iter().map(RawValue::get).collect()
+}
+
+/// Returns the text that `json` is, if it is one.
+pub(crate) fn text_of(json: &str) -> Option<String> {
+    serde_json::from_str(json).ok()
+}
+
+/// Returns whether no part of `json` is nested in more than 64 objects and lists.
+pub(crate) fn is_shallow(json: &str) -> bool {
+    let plain = json.replace(r"\\", "").replace(r#"\""#, "");
+    let outside = plain.split('"').step_by(2).flat_map(str::chars);
+    let mut depth = 0_i32;
+    outside
+        .map(|char| {
+            depth += i32::from(matches!(char, '{' | '[')) - i32::from(matches!(char, '}' | ']'));
+            depth
+        })
+        .all(|depth| depth <= 64)
 }
 
 impl<'de> Deserialize<'de> for Members<'de> {

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize, de};
 use serde_json::value::RawValue;
 
-use super::is_shallow;
+use super::{is_object, is_shallow};
 use crate::id::{RunId, ToolCallId, ToolName};
 
 /// Body of a call.
@@ -29,6 +29,9 @@ impl<'b> ExecRequest<'b> {
     /// # Errors
     /// The parser's, with the place.
     pub fn read(body: &'b [u8]) -> Result<Self, serde_json::Error> {
+        if !is_object(body) {
+            return Err(de::Error::custom("the body is not a JSON object"));
+        }
         let request: Self = serde_json::from_slice(body)?;
         if !is_shallow(request.args.get()) {
             return Err(de::Error::custom("`args` is nested too deeply"));
@@ -135,6 +138,7 @@ mod tests {
             r#"{"runId":"r1","callId":"","tool":"a","args":{}}"#,
             r#"{"runId":"r1","callId":"c1","tool":"a","args":{}} {}"#,
             r#"[{"runId":"r1","callId":"c1","tool":"a","args":{}}]"#,
+            r#"["r1","c1","a",{}]"#,
         ] {
             assert!(ExecRequest::read(bad.as_bytes()).is_err(), "{bad}");
         }

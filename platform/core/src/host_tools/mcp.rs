@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::is_shallow;
+use super::{is_object, is_shallow};
 use crate::id::ToolName;
 
 /// Method that executes a tool.
@@ -63,6 +63,9 @@ impl McpMessage {
     /// # Errors
     /// If it is no message that may pass.
     pub fn read(body: &[u8]) -> Result<Self, InvalidMessage> {
+        if !is_object(body) {
+            return Err(InvalidMessage::Form(serde::de::Error::custom("the body is not a JSON object")));
+        }
         let envelope: Envelope<'_> = serde_json::from_slice(body)?;
         if envelope.jsonrpc.get() != r#""2.0""# {
             return Err(InvalidMessage::Form(serde::de::Error::custom("`jsonrpc` is not \"2.0\"")));
@@ -75,6 +78,9 @@ impl McpMessage {
         }
         if envelope.method != CALL {
             return Ok(Self { id, method: envelope.method, tool: None, arguments: None });
+        }
+        if !is_object(params.as_bytes()) {
+            return Err(InvalidMessage::Form(serde::de::Error::custom("`params` is not a JSON object")));
         }
         let CallParams { name, arguments } = serde_json::from_str(params)?;
         if id.is_none() {
@@ -115,6 +121,8 @@ mod tests {
     fn a_text_of_two_meanings_is_no_message() {
         for bad in [
             r#"[{"jsonrpc":"2.0","id":1,"method":"tools/list"}]"#,
+            r#"["2.0",1,"tools/call",{"name":"a"}]"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":["a",{}]}"#,
             r#"{"jsonrpc":"1.0","id":1,"method":"tools/list"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","method":"tools/call"}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"a","name":"b"}}"#,

@@ -51,6 +51,11 @@ pub mod header {
 /// Deepest nesting of the arguments of a call.
 pub const MAX_DEPTH: usize = 64;
 
+/// Returns whether `json` is an object, if it is JSON at all. Serde also reads a list as a struct, member by member.
+fn is_object(json: &[u8]) -> bool {
+    json.trim_ascii_start().starts_with(b"{")
+}
+
 /// Returns whether no part of `json`, which is one JSON value, is nested deeper than [`MAX_DEPTH`]. Readers differ in
 /// the depth that they can read.
 fn is_shallow(json: &str) -> bool {
