@@ -1,10 +1,14 @@
-//! Tests that the real OpenClaw, and the official clients of the Model Context Protocol, call host tools from a sandbox.
+//! Tests that the real OpenClaw, the official clients of the Model Context Protocol, and its inspector call host tools from a
+//! sandbox.
 //! `sluice up` executes them.
 
 use std::time::Duration;
 
 use harness::{
-    McpClient, Up, World, docker::containers_of, eventually::eventually, mcp_clients::McpCalls,
+    McpClient, Up, World,
+    docker::containers_of,
+    eventually::eventually,
+    mcp_clients::{McpCalls, inspect_from},
     shell_agents::shell_agent,
 };
 use platform_core::{host_tools::ToolOutcome, record::Kind};
@@ -40,34 +44,80 @@ async fn openclaw_calls_a_host_tool_over_mcp() {
     up.stop(Signal::TERM).await;
 }
 
+/// A run whose agent waits, so that other programs call host tools from its network.
+struct WaitingRun {
+    world: World,
+    up: Up,
+    container: String,
+}
+
+impl WaitingRun {
+    /// Starts the run, which may read the clock.
+    async fn start() -> Self {
+        let agent =
+            shell_agent("touch /workspace/ready; sleep 600", "host_tools = ['core__get_current_time']\n");
+        let mut world = World::with(&agent).await;
+        assert!(world.stop_proxy().await);
+        let up = Up::start(world.sluice()).await;
+        let order = ["run", "--agent", "test:sh", "--run-id", "r1", "--detach", "q"];
+        let ordered = world.sluice().run(&order).await;
+        assert_eq!(ordered.code, Some(0), "{ordered:?}");
+        let workspace = world.workspace("r1").await;
+        eventually("the agent runs", || async { workspace.join("ready").exists() }, |ready| *ready).await;
+        let mut containers = containers_of(&world.installation()).await;
+        assert_eq!(containers.len(), 1, "{containers:?}");
+        Self { world, up, container: containers.remove(0) }
+    }
+
+    /// Cancels the run, and checks that nothing is left.
+    async fn end(self) {
+        let cancelled = self.world.sluice().run(&["runs", "cancel", "r1"]).await;
+        assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
+        self.up.stop(Signal::TERM).await;
+        self.world.assert_nothing_left().await;
+    }
+}
+
 #[tokio::test]
 async fn official_mcp_clients_call_a_tool() {
     let calls = McpCalls { tool: "core__get_current_time", arguments: "{}", denied: "runs__status" };
-    let agent = shell_agent("touch /workspace/ready; sleep 600", "host_tools = ['core__get_current_time']\n");
-    let mut world = World::with(&agent).await;
-    assert!(world.stop_proxy().await);
-    let up = Up::start(world.sluice()).await;
-    let ordered = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--detach", "q"]).await;
-    assert_eq!(ordered.code, Some(0), "{ordered:?}");
-    let workspace = world.workspace("r1").await;
-    eventually("the agent runs", || async { workspace.join("ready").exists() }, |ready| *ready).await;
-    let containers = containers_of(&world.installation()).await;
-    let [container] = &containers[..] else { panic!("{containers:?}") };
+    let waiting = WaitingRun::start().await;
     for client in [McpClient::Python, McpClient::TypeScript] {
-        let seen = client.call_from(container, calls).await;
+        let seen = client.call_from(&waiting.container, calls).await;
         assert_eq!(seen["tools"], json!(["core__get_current_time"]), "{client:?}: {seen:#}");
         assert_eq!(seen["called"]["failed"], json!(false), "{client:?}: {seen:#}");
         assert!(seen["called"]["text"].as_str().unwrap().contains("unix_ms"), "{client:?}: {seen:#}");
         assert!(seen["invalid"].to_string().contains("no_such_argument"), "{client:?}: {seen:#}");
         assert!(seen["denied"]["error"].to_string().contains("was not granted"), "{client:?}: {seen:#}");
     }
-    let records = world.journal().await;
+    let records = waiting.world.journal().await;
     assert!(records.iter().all(|line| line.record.kind == Kind::Tool), "{records:#?}");
     let outcomes: Vec<_> = records.iter().filter_map(|line| line.record.tool.as_ref()).collect();
     let done = outcomes.iter().filter(|tool| tool.outcome == ToolOutcome::Done).count();
     assert_eq!(done, 2, "one for each client: {records:#?}");
-    let cancelled = world.sluice().run(&["runs", "cancel", "r1"]).await;
-    assert_eq!(cancelled.code, Some(0), "{cancelled:?}");
-    up.stop(Signal::TERM).await;
-    world.assert_nothing_left().await;
+    waiting.end().await;
+}
+
+#[tokio::test]
+async fn the_mcp_inspector_finds_no_fault() {
+    let clock = "core__get_current_time";
+    let waiting = WaitingRun::start().await;
+    let container = waiting.container.as_str();
+    let listed = inspect_from(container, "tools/list", &["--strict"]).await;
+    assert_eq!(listed.code, Some(0), "{listed:?}");
+    let tools = listed.printed["tools"].as_array().unwrap();
+    assert_eq!(tools.iter().map(|tool| &tool["name"]).collect::<Vec<_>>(), [clock], "{listed:?}");
+    let called = inspect_from(container, "tools/call", &["--tool-name", clock]).await;
+    assert_eq!(called.code, Some(0), "{called:?}");
+    assert!(called.printed["structuredContent"]["unix_ms"].is_u64(), "{called:?}");
+    let invalid = ["--tool-name", clock, "--tool-arg", "no_such_argument=1"];
+    let refused = inspect_from(container, "tools/call", &invalid).await;
+    assert!(refused.printed.to_string().contains("no_such_argument"), "{refused:?}");
+    let unlisted = inspect_from(container, "tools/call", &["--tool-name", "runs__status"]).await;
+    assert_ne!(unlisted.code, Some(0), "{unlisted:?}");
+    let records = waiting.world.journal().await;
+    let outcomes: Vec<_> = records.iter().filter_map(|line| line.record.tool.as_ref()).collect();
+    let done = outcomes.iter().filter(|tool| tool.outcome == ToolOutcome::Done).count();
+    assert_eq!(done, 1, "the valid call alone: {records:#?}");
+    waiting.end().await;
 }
