@@ -19,9 +19,15 @@ import { readInstructions } from "./lib/behaviour.mjs";
 import { buildPrompt } from "./lib/conversation.mjs";
 import { AgentError } from "./lib/errors.mjs";
 import * as events from "./lib/events.mjs";
+import { describe, readHostTools } from "./lib/host_tools.mjs";
 import { splitLines } from "./lib/lines.mjs";
 import { runAgent } from "./lib/run.mjs";
 
+const CLOCK = {
+  name: "core__get_current_time",
+  description: "Returns the time.",
+  inputSchema: { type: "object", properties: {}, additionalProperties: false },
+};
 const SENTENCE = "Hello from the scripted upstream, it is a lovely day.";
 
 // Returns the events, the answer and the error of a recording.
@@ -97,24 +103,73 @@ test("aider: a piece of an answer is none after a failure", () => {
 });
 
 // Returns how an adapter starts its agent for a run in `workspace` with the given working directory.
-function commandOf(adapter, workspace, cwd, limits = {}, env = {}) {
+function commandOf(adapter, workspace, cwd, limits = {}, more = []) {
   const state = path.join(workspace, ".state");
   const run = { model: "m", root: "http://localhost:8080", v1: "http://localhost:8080/v1", state, home: `${state}/home`, agentRoot: "/opt/agent" };
-  return adapter.command({ ...run, env: {}, prompt: "Hello", ...limits, ...readInstructions(workspace, cwd, env) });
+  return adapter.command({ ...run, env: {}, prompt: "Hello", hostTools: null, ...limits, ...readInstructions(workspace, cwd, more) });
 }
 
-test("each agent is told of cogni-tool if its run may call host tools", () => {
+test("each agent reads of the host's tools if its run may call any", () => {
   const workspace = mkdtempSync(path.join(tmpdir(), "tools-"));
+  const text = path.join(workspace, "host-tools.md");
+  writeFileSync(text, describe([CLOCK], (name) => name));
+  const hostTools = "http://localhost:8080/mcp";
   for (const adapter of [aider, claudeCode, codex, opencode, qwenCode]) {
-    const texts = (env) => {
-      const { args, files } = commandOf(adapter, workspace, workspace, {}, env);
+    const started = (...given) => {
+      const { args, files } = commandOf(adapter, workspace, workspace, ...given);
       return JSON.stringify([args, files]);
     };
-    const named = /cogni-tool exec|host-tools\.md/;
-    assert.match(texts({ COGNI_HOST_TOOLS: "core__get_current_time" }), named, adapter.name);
-    assert.doesNotMatch(texts({}), named, adapter.name);
+    const granted = started({ hostTools }, [text]);
+    assert.match(granted, /cogni-tool exec|host-tools\.md/, adapter.name);
+    assert.equal(granted.includes(hostTools), adapter !== aider, `${adapter.name}: the server of MCP`);
+    assert.doesNotMatch(started(), /cogni-tool exec|host-tools\.md|8080\/mcp/, `${adapter.name}: control`);
   }
   rmSync(workspace, { recursive: true });
+});
+
+test("the text about host tools has names, schemas and examples", () => {
+  const schema = {
+    type: "object",
+    required: ["number", "labels", "body", "state"],
+    properties: {
+      number: { type: "integer", minimum: 7 },
+      labels: { type: "array", items: { type: "string" } },
+      body: { type: "string", default: "it's done" },
+      state: { enum: ["open", "closed"] },
+      more: { type: "boolean" },
+    },
+  };
+  const label = { name: "github__label", description: "Sets labels.\n", inputSchema: schema };
+  const huge = { name: "huge", inputSchema: { type: "object", description: "x".repeat(10_000) } };
+  const text = describe([CLOCK, label, huge, { name: "unlisted" }], (name) => `mcp__host__${name}`);
+  assert.match(text, /^## mcp__host__core__get_current_time\n\nReturns the time\.$/m);
+  assert.ok(text.includes(JSON.stringify(schema)), text);
+  const example = `{"number":7,"labels":["text"],"body":"it'\\''s done","state":"open"}`;
+  assert.ok(text.includes(`cogni-tool exec github__label '${example}'`), text);
+  assert.ok(text.length < 4096 && /cogni-tool exec huge '\{\}'/.test(text), "a long schema is left out");
+  assert.match(text, /cogni-tool exec unlisted '\{\}'/);
+  assert.match(text, /MCP server/);
+  assert.doesNotMatch(describe([CLOCK]), /MCP/, "an agent without MCP has its shell alone");
+});
+
+test("a list of host tools that cannot be read leaves their names", async () => {
+  const directory = mkdtempSync(path.join(tmpdir(), "list-"));
+  const program = (body) => writeFileSync(path.join(directory, "cogni-tool"), `#!/bin/sh\n${body}\n`, { mode: 0o755 });
+  const previous = process.env.PATH;
+  process.env.PATH = `${directory}:${previous}`;
+  try {
+    const env = { COGNI_HOST_TOOLS: "a__b,c__d", COGNI_GATEWAY_URL: "http://gateway" };
+    program(`echo '${JSON.stringify([CLOCK])}'`);
+    assert.deepEqual(await readHostTools(env, "http://root"), { url: "http://gateway/mcp", tools: [CLOCK] });
+    program("echo gone >&2; exit 4");
+    assert.deepEqual((await readHostTools(env, "http://root")).tools, [{ name: "a__b" }, { name: "c__d" }]);
+    program("echo 'no JSON'");
+    assert.deepEqual((await readHostTools({ COGNI_HOST_TOOLS: "a__b" }, "http://root")), { url: "http://root/mcp", tools: [{ name: "a__b" }] });
+    assert.equal(await readHostTools({}, "http://root"), null);
+  } finally {
+    process.env.PATH = previous;
+    rmSync(directory, { recursive: true });
+  }
 });
 
 test("each agent gets the behaviour files, and its project's instructions", () => {

@@ -8,7 +8,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::{CANARY_KEY, LiteLlm, Outcome, World, eventually::eventually_within, sluice::interrupt};
+use crate::{
+    CANARY_KEY, LiteLlm, Outcome, World, agent_host_tools::HostToolRun, eventually::eventually_within,
+    sluice::interrupt,
+};
 
 /// Longest duration of a run: opencode and Qwen Code repeat a failed call for more than a minute.
 const RUN_TIMEOUT: Duration = Duration::from_secs(240);
@@ -45,6 +48,8 @@ pub struct CodingAgent {
     pub name: &'static str,
     /// Call of its tool that edits the file; absent if the agent has no tools.
     edit: Option<&'static str>,
+    /// The host's clock, as its model calls it; absent if the agent has no client of the Model Context Protocol.
+    clock: Option<&'static str>,
 }
 
 /// All coding agents that ship.
@@ -52,19 +57,26 @@ pub const CODING_AGENTS: [CodingAgent; 5] = [
     CodingAgent {
         name: "claude-code",
         edit: Some(r#"Bash {"command":"sed -i s/one/two/ a.txt; cat a.txt","description":"Edit"}"#),
+        clock: Some("mcp__host__core__get_current_time"),
     },
-    CodingAgent { name: "codex", edit: Some(r#"exec_command {"cmd":"sed -i s/one/two/ a.txt; cat a.txt"}"#) },
+    CodingAgent {
+        name: "codex",
+        edit: Some(r#"exec_command {"cmd":"sed -i s/one/two/ a.txt; cat a.txt"}"#),
+        clock: Some("mcp__host/core__get_current_time"),
+    },
     CodingAgent {
         name: "opencode",
         edit: Some(r#"bash {"command":"sed -i s/one/two/ a.txt; cat a.txt","description":"Edit"}"#),
+        clock: Some("host_core__get_current_time"),
     },
     CodingAgent {
         name: "qwen-code",
         edit: Some(
             r#"run_shell_command {"command":"sed -i s/one/two/ a.txt; cat a.txt","is_background":false}"#,
         ),
+        clock: Some("mcp__host__core__get_current_time"),
     },
-    CodingAgent { name: "aider", edit: None },
+    CodingAgent { name: "aider", edit: None, clock: None },
 ];
 
 /// Provider that the proxy forwards the calls of an agent to.
@@ -142,12 +154,21 @@ pub enum AgentScenario {
     Cut,
     /// The user cancels the run while the model is silent.
     Cancel,
+    /// The agent calls a host tool over the Model Context Protocol. One without it reads how its shell calls the tool.
+    HostTool,
 }
 
 impl AgentScenario {
     /// All scenarios.
-    pub const ALL: [Self; 6] =
-        [Self::OneShot, Self::ToolLoop, Self::ProjectSettings, Self::Refusal, Self::Cut, Self::Cancel];
+    pub const ALL: [Self; 7] = [
+        Self::OneShot,
+        Self::ToolLoop,
+        Self::ProjectSettings,
+        Self::Refusal,
+        Self::Cut,
+        Self::Cancel,
+        Self::HostTool,
+    ];
 }
 
 /// A scenario that had its expected outcome.
@@ -212,6 +233,7 @@ impl CodingAgent {
             AgentScenario::Refusal => self.failure(world, "fake-status400", &["model_refused"]).await,
             AgentScenario::Cut => self.failure(world, "fake-cut2", played_in.upstream().cut_codes()).await,
             AgentScenario::Cancel => self.cancel(world).await,
+            AgentScenario::HostTool => self.host_tool(world).await,
         };
         world.assert_nothing_left().await;
         let ms = began.elapsed().as_millis();
@@ -307,6 +329,13 @@ impl CodingAgent {
     }
 }
 
+impl CodingAgent {
+    async fn host_tool(&self, world: &World) -> String {
+        let order = async |question: String| self.run(world, "fake-steps", &[&question]).await;
+        HostToolRun { agent: self.name, tool: self.clock }.play(world, order).await
+    }
+}
+
 /// Returns the answer of a run.
 fn text_of(outcome: &Outcome) -> String {
     outcome.result()["text"].as_str().unwrap_or_else(|| panic!("{outcome:?}")).to_owned()
@@ -330,8 +359,8 @@ async fn changed_file(world: &World, outcome: &Outcome, files: &Path) -> String 
 #[must_use]
 pub fn works_with(record: &Value) -> String {
     let found = record["scenarios"].as_array().unwrap();
-    let mut table = "| agent | version | model's provider | one answer | edits a copied file | hostile project | refusal | broken connection | cancel |\n\
-        |---|---|---|---|---|---|---|---|---|\n"
+    let mut table = "| agent | version | model's provider | one answer | edits a copied file | hostile project | refusal | broken connection | cancel | host tool |\n\
+        |---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for agent in CODING_AGENTS {
         for upstream in AgentUpstream::ALL {

@@ -5,8 +5,11 @@
 //! ```text
 //! call: exec {"command":"git init"}
 //! call: edit {"path":"a","edits":[{"oldText":"b","newText":"c"}]}
+//! call: mcp__host/clock {}
 //! say: Done.
 //! ```
+//!
+//! A name before a `/` is the namespace of the tool, which the Responses API alone has.
 
 use super::ask::Ask;
 

@@ -2,6 +2,7 @@
 import { joinBehaviour, projectFile } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
+import { SERVER, TOOL_TIMEOUT_MS } from "../lib/host_tools.mjs";
 import { parseLine } from "../lib/run.mjs";
 
 const MAX_RETRIES = "2";
@@ -17,20 +18,25 @@ function instructions(run) {
 // Returns the model's window, for a model that Claude Code does not know.
 const windowVariables = ({ contextWindow: window }) => (window ? { CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(window) } : {});
 
+// Returns the host's tools as a server of MCP. Without `alwaysLoad`, the model would have to search for them.
+const mcpServers = (url) => JSON.stringify({ mcpServers: { [SERVER]: { type: "http", url, alwaysLoad: true } } });
+
 export default {
   name: "claude-code",
+  hostToolName: (name) => `mcp__${SERVER}__${name}`,
 
   command(run) {
-    const { model, root, state, prompt, agentRoot, maxOutputTokens = MAX_OUTPUT_TOKENS } = run;
+    const { model, root, state, prompt, agentRoot, hostTools, maxOutputTokens = MAX_OUTPUT_TOKENS } = run;
     const args = ["-p", "--output-format", "stream-json", "--verbose", "--include-partial-messages"];
     args.push("--dangerously-skip-permissions", "--disallowedTools", "WebSearch,WebFetch");
     // A project's settings could name another endpoint or model.
     args.push("--setting-sources", "user", "--strict-mcp-config", "--model", model);
+    if (hostTools) args.push("--mcp-config", `${state}/mcp.json`);
     return {
       program: `${agentRoot}/claude`,
       args,
       stdin: prompt,
-      files: { "config/CLAUDE.md": instructions(run) },
+      files: { "config/CLAUDE.md": instructions(run), ...(hostTools ? { "mcp.json": mcpServers(hostTools) } : {}) },
       environment: {
         ANTHROPIC_BASE_URL: root,
         ANTHROPIC_API_KEY: "sluicegate",
@@ -41,6 +47,7 @@ export default {
         CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(maxOutputTokens),
         CLAUDE_CODE_MAX_RETRIES: MAX_RETRIES,
         CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+        MCP_TOOL_TIMEOUT: String(TOOL_TIMEOUT_MS),
         DISABLE_AUTOUPDATER: "1",
         DISABLE_TELEMETRY: "1",
         DISABLE_ERROR_REPORTING: "1",

@@ -2,10 +2,11 @@
 import { joinBehaviour } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
+import { SERVER, TOOL_TIMEOUT_MS } from "../lib/host_tools.mjs";
 import { parseLine } from "../lib/run.mjs";
 
 // Codex's configuration. A model of its own provider would insist on a login and try a websocket first.
-const configuration = ({ model, v1, contextWindow }) => `model = ${JSON.stringify(model)}
+const configuration = ({ model, v1, contextWindow, hostTools }) => `model = ${JSON.stringify(model)}
 ${contextWindow ? `model_context_window = ${contextWindow}\n` : ""}\
 model_provider = "sluicegate"
 approval_policy = "never"
@@ -33,6 +34,13 @@ enabled = false
 
 [history]
 persistence = "none"
+${hostTools ? mcpServer(hostTools) : ""}`;
+
+// Returns the host's tools as a server of MCP.
+const mcpServer = (url) => `
+[mcp_servers.${SERVER}]
+url = ${JSON.stringify(url)}
+tool_timeout_sec = ${TOOL_TIMEOUT_MS / 1000}
 `;
 
 // Returns behaviour files that Codex does not find itself: it reads AGENTS.md of the directory that it works in.
@@ -40,6 +48,8 @@ const unread = ({ behaviourFiles, project }) => behaviourFiles.filter((file) => 
 
 export default {
   name: "codex",
+  // A namespace of the Responses API, and a name in it.
+  hostToolName: (name) => `mcp__${SERVER}.${name}`,
 
   command(run) {
     return {

@@ -5,12 +5,10 @@ import path from "node:path";
 // Files of the entry's `behaviour_dir`. `sluice` writes them into the workspace.
 const BEHAVIOUR_FILES = ["AGENTS.md", "SOUL.md", "USER.md", "TOOLS.md", "IDENTITY.md", "MEMORY.md"];
 
-// Text about the tools on the host, for a run that may call any.
-const HOST_TOOLS = path.join(import.meta.dirname, "host-tools.md");
-
-// Returns the paths of behaviour files in `workspace`, and the directory of a project: `cwd`, if files were copied in.
-export function readInstructions(workspace, cwd, { COGNI_HOST_TOOLS: hostTools } = {}) {
-  const behaviourFiles = [...existing(workspace, BEHAVIOUR_FILES), ...(hostTools ? [HOST_TOOLS] : [])];
+// Returns the paths of behaviour files in `workspace` and of `more` texts, and the directory of a project: `cwd`, if files were
+// copied in.
+export function readInstructions(workspace, cwd, more = []) {
+  const behaviourFiles = [...existing(workspace, BEHAVIOUR_FILES), ...more];
   return { behaviourFiles, project: path.resolve(cwd) === path.resolve(workspace) ? null : cwd };
 }
 

@@ -7,9 +7,12 @@ import path from "node:path";
 import { readInstructions } from "./behaviour.mjs";
 import { buildPrompt } from "./conversation.mjs";
 import { AgentError } from "./errors.mjs";
+import { describe, readHostTools } from "./host_tools.mjs";
 import { splitLines, captureTail } from "./lines.mjs";
 
 const MAX_STDERR_BYTES = 64 << 10;
+// File of the state directory.
+const HOST_TOOLS_TEXT = "host-tools.md";
 // Variables of agents. The entry's own have precedence over the adapter's.
 const OF_AGENTS = /^(ANTHROPIC_|CLAUDE_|CODEX_|DISABLE_|OPENCODE_|QWEN_|AIDER_|OPENAI_)/;
 // Variables that only an adapter sets.
@@ -17,9 +20,9 @@ const OF_ADAPTERS = /^(ANTHROPIC_BASE_URL|OPENAI_API_BASE|OPENAI_BASE_URL|NODE_O
 
 // Runs `adapter` and passes its events to `emit`. Returns the answer.
 export async function runAgent(adapter, emit, env = process.env) {
-  const run = readRun(adapter, env);
+  const run = await prepareRun(adapter, env);
   const { program, args, environment = {}, files = {}, stdin = "" } = adapter.command(run);
-  createState(run, files);
+  writeFiles(run.state, files);
   const translator = adapter.translate(run);
   const options = { env: childEnvironment(env, { HOME: run.home, ...environment }), stdio: ["pipe", "pipe", "pipe"] };
   const ended = await new Promise((resolve, reject) => {
@@ -45,6 +48,17 @@ export async function runAgent(adapter, emit, env = process.env) {
   return readAnswer(adapter, translator, ended);
 }
 
+// Reads the run's settings, and creates its state directory with the text about host tools, if it may call any.
+async function prepareRun(adapter, env) {
+  const run = readRun(adapter, env);
+  const hostTools = await readHostTools(env, run.root);
+  createState(run);
+  const texts = hostTools === null ? {} : { [HOST_TOOLS_TEXT]: describe(hostTools.tools, adapter.hostToolName) };
+  writeFiles(run.state, texts);
+  const more = Object.keys(texts).map((name) => path.join(run.state, name));
+  return { ...run, hostTools: hostTools?.url ?? null, ...readInstructions(run.workspace, process.cwd(), more) };
+}
+
 // Reads the run's settings. `home` and `state` are directories beside any repository.
 function readRun(adapter, env) {
   const { COGNI_MODEL: model, OPENAI_API_BASE: base = "" } = env;
@@ -62,8 +76,8 @@ function readRun(adapter, env) {
     throw new AgentError("input_error", `messages.json: ${error.message}`);
   }
   const { SANDBOX_AGENT_ROOT: agentRoot = "/opt/agent" } = env;
-  const named = { agentRoot, model, root, v1: `${root}/v1`, state, home: path.join(state, "home"), env };
-  return { ...named, ...readLimits(env), ...readInstructions(workspace, process.cwd(), env), prompt: buildPrompt(messages) };
+  const named = { agentRoot, model, root, v1: `${root}/v1`, workspace, state, home: path.join(state, "home"), env };
+  return { ...named, ...readLimits(env), prompt: buildPrompt(messages) };
 }
 
 // Reads the tokens that the model takes and gives; undefined if they are not known.
@@ -72,12 +86,16 @@ function readLimits({ COGNI_CONTEXT_WINDOW: window, COGNI_MAX_TOKENS: output }) 
   return { contextWindow: count(window), maxOutputTokens: count(output) };
 }
 
-// Creates the agent's state directory with the files of its adapter. An earlier one is an error: the agent would read it.
-function createState(run, files) {
-  if (existsSync(run.state)) throw new AgentError("config_error", `${run.state} exists already`);
-  mkdirSync(run.home, { recursive: true, mode: 0o700 });
+// Creates the agent's state directory. An earlier one is an error: the agent would read it.
+function createState({ state, home }) {
+  if (existsSync(state)) throw new AgentError("config_error", `${state} exists already`);
+  mkdirSync(home, { recursive: true, mode: 0o700 });
+}
+
+// Writes files into the state directory.
+function writeFiles(state, files) {
   for (const [name, content] of Object.entries(files)) {
-    const file = path.join(run.state, name);
+    const file = path.join(state, name);
     mkdirSync(path.dirname(file), { recursive: true, mode: 0o700 });
     writeFileSync(file, content, { mode: 0o600 });
   }

@@ -2,6 +2,7 @@
 import { projectFile } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
+import { SERVER, TOOL_TIMEOUT_MS } from "../lib/host_tools.mjs";
 import { parseLine } from "../lib/run.mjs";
 
 const CONTEXT_WINDOW = 200_000;
@@ -10,7 +11,7 @@ const PROJECT_FILES = ["AGENTS.md", "CLAUDE.md", "CONTEXT.md"];
 
 // opencode's configuration: one provider, and nothing that needs a network.
 function configuration(run) {
-  const { model, v1, contextWindow: context = CONTEXT_WINDOW, maxOutputTokens: output = MAX_OUTPUT_TOKENS } = run;
+  const { model, v1, hostTools, contextWindow: context = CONTEXT_WINDOW, maxOutputTokens: output = MAX_OUTPUT_TOKENS } = run;
   const provider = {
     npm: "@ai-sdk/openai-compatible",
     name: "Sluicegate",
@@ -28,12 +29,14 @@ function configuration(run) {
     enabled_providers: ["sluicegate"],
     provider: { sluicegate: provider },
     instructions: [...run.behaviourFiles, ...projectFile(run, PROJECT_FILES)],
+    ...(hostTools ? { mcp: { [SERVER]: { type: "remote", url: hostTools, oauth: false, timeout: TOOL_TIMEOUT_MS } } } : {}),
     permission: { edit: "allow", bash: "allow", external_directory: "allow", webfetch: "deny", websearch: "deny" },
   };
 }
 
 export default {
   name: "opencode",
+  hostToolName: (name) => `${SERVER}_${name}`,
 
   command(run) {
     return {

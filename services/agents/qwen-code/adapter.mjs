@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { joinBehaviour } from "../lib/behaviour.mjs";
 import { AgentError } from "../lib/errors.mjs";
 import * as events from "../lib/events.mjs";
+import { SERVER, TOOL_TIMEOUT_MS } from "../lib/host_tools.mjs";
 import { parseLine } from "../lib/run.mjs";
 
 const MAX_RETRIES = 2;
@@ -11,17 +12,19 @@ const API_ERROR = /^\[API Error: ([\s\S]*)\]$/;
 
 // Settings that keep Qwen Code to this run: no updates, no statistics, no memory beyond it. They are the system's, which have
 // precedence over a project's.
-function settings({ model, v1, contextWindow: contextWindowSize, maxOutputTokens }) {
+function settings({ model, v1, hostTools, contextWindow: contextWindowSize, maxOutputTokens }) {
   const samplingParams = maxOutputTokens ? { max_tokens: maxOutputTokens } : {};
   return {
     general: { enableAutoUpdate: false, disableAutoUpdate: true, disableUpdateNag: true },
     ide: { enabled: false },
+    ...(hostTools ? { mcpServers: { [SERVER]: { httpUrl: hostTools, trust: true, timeout: TOOL_TIMEOUT_MS } } } : {}),
     memory: { enableManagedAutoMemory: false, enableManagedAutoDream: false, enableAutoSkill: false },
     model: { name: model, generationConfig: { maxRetries: MAX_RETRIES, contextWindowSize, samplingParams } },
     privacy: { usageStatisticsEnabled: false },
     security: { auth: { selectedType: "openai", apiKey: "sluicegate", baseUrl: v1 } },
     telemetry: { enabled: false },
-    tools: { approvalMode: "yolo", exclude: ["web_fetch", "web_search"] },
+    // A search would hide the host's tools until the model looks for them.
+    tools: { approvalMode: "yolo", exclude: ["web_fetch", "web_search"], toolSearch: { enabled: !hostTools } },
   };
 }
 
@@ -33,6 +36,7 @@ function unread({ behaviourFiles, project }) {
 
 export default {
   name: "qwen-code",
+  hostToolName: (name) => `mcp__${SERVER}__${name}`,
 
   command(run) {
     const { model, v1, prompt, state, agentRoot } = run;

@@ -136,8 +136,13 @@ fn item(answer: &Answer, status: Status) -> Value {
         }
         Says::ToolCall(_) => {
             let arguments = if complete { answer.says.whole() } else { String::new() };
-            json!({ "id": answer.id("fc_"), "type": "function_call", "status": status,
-                "call_id": answer.id("call_"), "name": answer.tool, "arguments": arguments })
+            let mut item = json!({ "id": answer.id("fc_"), "type": "function_call", "status": status,
+                "call_id": answer.id("call_"), "name": answer.tool, "arguments": arguments });
+            if let Some((namespace, name)) = answer.tool.split_once('/') {
+                item["namespace"] = json!(namespace);
+                item["name"] = json!(name);
+            }
+            item
         }
     }
 }

@@ -16,7 +16,7 @@ const SHARED_FILES: [ContextFile; 10] = [
     ("agent/lib/conversation.mjs", include_str!("../../../../services/agents/lib/conversation.mjs")),
     ("agent/lib/errors.mjs", include_str!("../../../../services/agents/lib/errors.mjs")),
     ("agent/lib/events.mjs", include_str!("../../../../services/agents/lib/events.mjs")),
-    ("agent/lib/host-tools.md", include_str!("../../../../services/agents/lib/host-tools.md")),
+    ("agent/lib/host_tools.mjs", include_str!("../../../../services/agents/lib/host_tools.mjs")),
     ("agent/lib/lines.mjs", include_str!("../../../../services/agents/lib/lines.mjs")),
     ("agent/lib/run.mjs", include_str!("../../../../services/agents/lib/run.mjs")),
 ];
