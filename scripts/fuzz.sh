@@ -8,9 +8,9 @@
 # `control` checks that the fuzzers find defects. It builds with the feature `spoiled`, which adds one defect to each oracle.
 # The spoiled oracle rejects an allowed field (body), a slot that ends in `e` (path), an allowed header (header), many
 # attempts (token), the reported usage after a repeated word (answer, stream), usage above the reservation (limits), the
-# turn's own chat event (gateway), a question with a digit (requests), a call id with a dot (exec), or an id with an exponent
-# (mcp). No seed triggers these defects, so the fuzzer has to find each input. That takes seconds,
-# for a body up to a minute. A defect that is not found within SECONDS_EACH fails the check.
+# turn's own chat event (gateway), a question with a digit (requests), a call id of three characters (exec), or an
+# id of two digits (mcp). No seed triggers these defects, so the fuzzer has to find each input. That takes seconds, for a
+# body up to a minute. A defect that is not found within SECONDS_EACH fails the check.
 #
 # TARGETS="stream answer" runs only these targets.
 #
