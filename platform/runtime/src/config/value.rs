@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf, str::FromStr};
 
 use platform_core::{
     capability::Capability,
+    connection::ConnectionProvider,
     credits::{Credits, Markup},
     id::{AccountId, AgentId, ExternalId, GatewayId, InstallationId, ModelName, ToolName},
     limit::{ByteSize, Millis},
@@ -174,6 +175,7 @@ written_as_text!(
     ModelName,
     ToolName,
     Capability,
+    ConnectionProvider,
     NanoDollars: u64::MAX => "25"
 );
 written_as_integer!(u16: 0xffff, u32: 0xffff_ffff, u64: u64::MAX);

@@ -229,7 +229,11 @@ async fn every_guarded_route_demands_its_role() {
             let answer = route.send(&there.api, &samples).await;
             // Without its setting, a route for another program does not exist.
             let is_absent = answer.status == 404 && route.to_string().contains("/internal/");
-            assert!(is_absent || is_of_pages(&route) || answer.status.is_success(), "{route} is open: {}", answer.text());
+            assert!(
+                is_absent || is_of_pages(&route) || answer.status.is_success(),
+                "{route} is open: {}",
+                answer.text()
+            );
             route.check(&answer);
             continue;
         };
