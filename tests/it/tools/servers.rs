@@ -242,11 +242,11 @@ async fn a_killed_control_plane_leaves_no_server() {
     let there = async || containers(&world).await;
     eventually_within(Duration::from_secs(60), "the server runs", there, |found: &Vec<_>| found.len() == 1)
         .await;
-    let kept = world.sluice().run(&["gc", "--json"]).await;
+    let kept = world.sluice().run(&["runs", "gc", "--json"]).await;
     assert_eq!(containers(&world).await.len(), 1, "its process lives: {kept:?}");
     up.child.start_kill().unwrap();
     assert_eq!(up.death().await, Some(9));
-    let removed = world.sluice().run(&["gc", "--json"]).await;
+    let removed = world.sluice().run(&["runs", "gc", "--json"]).await;
     assert!(removed.stdout.contains("the process that started it is gone"), "{removed:?}");
     none_left(&world).await;
 }

@@ -37,7 +37,6 @@ pub(in crate::commands) struct ToolFailed(pub(in crate::commands) ExecError);
 /// Returns the command that helps after a failure with `code`.
 fn next_command(code: &str) -> &'static str {
     match code {
-        "tool_changed" => "; `sluice tools accept SERVER` shows what changed",
         "tool_unknown" | "tool_unavailable" => "; `sluice tools ls` lists tools and what they lack",
         "invalid_arguments" => "; `sluice tools ls --json` has the schema of the arguments",
         _ => "",
