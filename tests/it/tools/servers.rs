@@ -148,7 +148,7 @@ async fn a_server_that_attacks_gains_nothing() {
     ];
     let names: Vec<_> = rows.iter().map(|(name, ..)| format!("'{name}__act'")).collect();
     let servers: String = rows.iter().map(|(name, does, ..)| hostile(name, *does)).collect();
-    let settings = format!("host_tools = [{}]\n{servers}", names.join(", "));
+    let settings = format!("host_tools = [{}]\nrun_timeout = '60s'\n{servers}", names.join(", "));
     let tools: Vec<_> = rows.iter().map(|(name, ..)| format!("{name}__act")).collect();
     let calls: Vec<_> = tools.iter().map(|tool| (tool.as_str(), "{}")).collect();
     let model = "curl -s -o /dev/null -w '{\"model\":%{http_code}}\\n' http://localhost:8080/v1/chat/completions -d '{\"model\":\"fake\",\"messages\":[]}'\n";
