@@ -23,7 +23,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delays before a server that broke off is started again.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// Age from which on the end of a session is no sign of a server that cannot run.
-const STABLE: Duration = Duration::from_secs(60);
+const MIN_STABLE_AGE: Duration = Duration::from_secs(60);
 /// Longest wait for the removal of containers at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -96,7 +96,9 @@ impl ToolServers {
             return Ok(session);
         }
         let shared = Arc::clone(&self.shared);
-        let (name, server, account) = (name.clone(), server.clone(), account.clone());
+        let name = name.clone();
+        let server = server.clone();
+        let account = account.clone();
         let starting = task::spawn("start of a tool server", async move {
             let opened = async {
                 ServerSession::open(shared.launcher.link(&name, &server, &account).await?, &server).await
@@ -198,7 +200,7 @@ impl InstanceState {
                 None => return Ok(Some(Arc::clone(session))),
                 Some(reason) => {
                     self.session = None;
-                    if self.started.elapsed() >= STABLE {
+                    if self.started.elapsed() >= MIN_STABLE_AGE {
                         self.backoff.reset();
                     }
                     // Ended here, for lack of calls.

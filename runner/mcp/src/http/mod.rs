@@ -258,7 +258,8 @@ impl HttpLink {
     /// Reads a stream of messages up to the answer.
     async fn read_events(&self, answered: &mut HttpAnswer, id: u64) -> Result<Box<RawValue>, ServerError> {
         let mut events = EventReader::new(self.max_message);
-        let (mut messages, mut bytes) = (0, 0_usize);
+        let mut messages = 0;
+        let mut bytes = 0_usize;
         while let Some(mut chunk) = next_chunk(answered).await? {
             bytes = bytes.saturating_add(chunk.len());
             if bytes > self.max_message + MAX_SURPLUS {

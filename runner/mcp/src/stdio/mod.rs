@@ -1,6 +1,6 @@
 //! stdio exchanges messages with a program, over its standard input and output.
 //!
-//! One task reads all output, so a server can flood nobody but itself: what is not an answer is dropped as it comes, and
+//! One task reads all output, so a server that floods harms itself alone: all but answers is dropped as it comes, and
 //! too much of it ends the session. Its input is written by another task: a server that does not read ends its session, too.
 
 mod task;
@@ -137,7 +137,7 @@ impl StdioLink {
         Self { commands, next_id: AtomicU64::new(1), state, stop }
     }
 
-    /// Sends a request, and returns its result. Cancel safe: the server is told that its answer is awaited no more.
+    /// Sends a request, and returns its result. Cancel safe: the server learns that its answer is awaited no more.
     pub(crate) async fn request(&self, method: &str, params: &serde_json::Value) -> RequestResult {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string();

@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::error::ServerError;
 
 /// Time over which what was not asked for is counted.
-const WINDOW: Duration = Duration::from_secs(10);
+const COUNT_INTERVAL: Duration = Duration::from_secs(10);
 /// Most messages of a window that were not asked for.
 const MAX_UNASKED: u32 = 1000;
 /// Most bytes of a window that were not asked for, standard error included.
@@ -30,7 +30,7 @@ impl Unasked {
     /// # Errors
     /// [`ServerError::Flood`].
     pub(super) fn add(&mut self, messages: u32, bytes: usize) -> Result<(), ServerError> {
-        if self.since.elapsed() >= WINDOW {
+        if self.since.elapsed() >= COUNT_INTERVAL {
             *self = Self::new();
         }
         self.messages += messages;

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// Time of a call beside that of the tool: the start of its server, and the list of its tools.
-const START_TIME: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Tool of a server, by the settings.
 #[derive(Debug, Clone)]
@@ -134,7 +134,7 @@ impl ServerCatalog {
         spec.unavailable = Some(reason);
         if let Some(server) = self.servers.settings().get(&tool.server) {
             spec.effect = if server.reads.contains(&tool.tool) { Effect::Reads } else { Effect::Writes };
-            spec.timeout = server.timeout.duration() + START_TIME;
+            spec.timeout = server.timeout.duration() + START_TIMEOUT;
             spec.max_result = server.max_result;
             spec.connection = server.connection.as_ref().map(ToString::to_string);
         }

@@ -21,7 +21,7 @@ pub enum ServerToolState {
     New,
     /// The server does not list it.
     Gone,
-    /// It cannot be used, whatever is accepted; with the reason.
+    /// No acceptance makes it usable; with the reason.
     Unusable(String),
     /// The server cannot be asked; with the reason.
     ServerUnavailable(String),
@@ -176,7 +176,7 @@ impl ServerCatalog {
     }
 }
 
-/// What a server lists under a name, or why it cannot be asked.
+/// Tool that a server lists under a name, or the reason why the server cannot be asked.
 type FoundTool<'l> = Result<Option<&'l Result<ToolDefinition, InvalidTool>>, &'l String>;
 
 fn state_of(found: &FoundTool<'_>, accepted: Option<&AcceptedTool>) -> ServerToolState {

@@ -21,19 +21,19 @@ use tokio::net::TcpListener;
 /// Behaviour of a server when a tool is called.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum CallBehaviour {
-    /// It answers with this result.
+    /// Answer with this result.
     Result(Value),
-    /// It answers as an event stream, in which it first asks for something.
+    /// Answer as an event stream, in which the server first asks for something.
     Events(Value),
-    /// It answers with these bytes.
+    /// Answer with these bytes.
     Raw(&'static str, Vec<u8>),
-    /// It answers with a status and a place to go to.
+    /// Answer with a status and a place to go to.
     Redirect(u16, String),
-    /// It answers with a status.
+    /// Answer with a status.
     Status(u16),
-    /// It refuses by the protocol.
+    /// Refusal by the protocol.
     Refusal,
-    /// It does not answer.
+    /// No answer.
     #[default]
     Hang,
 }

@@ -25,7 +25,7 @@ pub(in crate::commands) struct Arguments {
     account: AccountId,
 }
 
-/// What third-party servers say about their tools.
+/// Answers of third-party servers about their tools.
 struct ServerStates {
     servers: Vec<ReviewedServer>,
 }
