@@ -1,7 +1,7 @@
 //! Scripts of third-party servers that run in containers of the sandbox's own image: one that does as it should, and those
 //! that attack when their tool is called.
 
-/// What a server does when its tool is called.
+/// Behaviour of a server when its tool is called.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Misbehaviour {
     None,
