@@ -1,5 +1,6 @@
 /** Tells people who hear the page what changed: one polite live region, at most one text in two seconds. */
 import { useEffect, useState } from "react";
+import { visibleText } from "../components/agent-text/marks";
 
 const INTERVAL_MS = 2_000;
 type Listener = (text: string) => void;
@@ -11,7 +12,7 @@ let lastAt = 0;
 export function announce(text: string): void {
   const wait = lastAt + INTERVAL_MS - Date.now();
   if (pending === null) setTimeout(flush, Math.max(0, wait));
-  pending = text;
+  pending = visibleText(text);
 }
 
 function flush(): void {

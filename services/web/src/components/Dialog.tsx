@@ -1,6 +1,7 @@
 /** Dialogs: one that shows something, and one that asks before an action. The browser keeps the focus inside. */
 import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } from "react";
 import { type ApiError, toApiError } from "../api/problem";
+import { AgentText } from "./agent-text/AgentText";
 import { ErrorNote } from "./ErrorNote";
 
 /** Renders a modal dialog. Its first field has the focus, else the button that closes it, as Esc does. */
@@ -63,7 +64,7 @@ export function Confirm({ title, action, tone = "normal", typed, isReady: isFill
         {children}
         {typed !== undefined && (
           <label className="typed">
-            Type <code>{typed}</code> to confirm
+            Type <code><AgentText text={typed} form="inline" /></code> to confirm
             <input value={text} onChange={(event) => setText(event.target.value)} autoComplete="off" spellCheck={false} />
           </label>
         )}

@@ -1,13 +1,14 @@
 /** Links to the pages of objects by their ids. */
+import { encodePart } from "../api/encode";
 import { Link } from "../app/router";
 import { AgentText } from "./agent-text/AgentText";
 
 /** Link to an account. */
 export function AccountLink({ id }: { id: string }) {
-  return <Link to={`/accounts/${encodeURIComponent(id)}`}><AgentText text={id} form="inline" /></Link>;
+  return <Link to={`/accounts/${encodePart(id)}`}><AgentText text={id} form="inline" /></Link>;
 }
 
 /** Link to a run. */
 export function RunLink({ id }: { id: string }) {
-  return <Link to={`/sandbox/${encodeURIComponent(id)}`}><AgentText text={id} form="inline" /></Link>;
+  return <Link to={`/sandbox/${encodePart(id)}`}><AgentText text={id} form="inline" /></Link>;
 }

@@ -1,4 +1,5 @@
 /** Formats numbers, money and durations the same way on all pages. */
+import { visibleText } from "./agent-text/marks";
 
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB"];
 
@@ -28,7 +29,7 @@ export function plural(count: number, noun: string): string {
 /** Formats dollars, which are text so that no float rounds them: at least two decimals, and no others that are zero. */
 export function formatDollars(dollars: string): string {
   const match = /^(-?)(\d+)(?:\.(\d+))?$/.exec(dollars);
-  if (match === null) return dollars;
+  if (match === null) return visibleText(dollars);
   const decimals = (match[3] ?? "").replace(/0+$/, "").padEnd(2, "0");
   return `${match[1]}$${Number(match[2]).toLocaleString("en")}.${decimals}`;
 }

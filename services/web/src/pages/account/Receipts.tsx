@@ -58,11 +58,11 @@ const COLUMNS: Column<Schemas["Receipt"]>[] = [
 ];
 
 function Kind({ receipt }: { receipt: Schemas["Receipt"] }) {
-  const tokens = receipt.tokensSource === "exact" ? "" : `, tokens ${receipt.tokensSource}`;
   return (
     <>
       {receipt.corrects === null ? "call" : <>corrects <AgentText text={receipt.corrects} form="inline" /></>}
-      {tokens} <span className="muted">(<AgentText text={receipt.reason} form="inline" />)</span>
+      {receipt.tokensSource !== "exact" && <>, tokens <AgentText text={receipt.tokensSource} form="inline" /></>}{" "}
+      <span className="muted">(<AgentText text={receipt.reason} form="inline" />)</span>
     </>
   );
 }

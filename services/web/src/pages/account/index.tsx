@@ -2,6 +2,7 @@
 import { Suspense, lazy, useState } from "react";
 import { api } from "../../api/client";
 import { useDashboard } from "../../api/dashboard";
+import { encodePart } from "../../api/encode";
 import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { Link, useLocation } from "../../app/router";
@@ -46,7 +47,7 @@ export default function Account() {
         <h1>Account <AgentText text={id} form="inline" /></h1>
         {freeze !== null && <StateChip state={freeze.kind === "all" ? "all frozen" : "frozen"} tone="warn" />}
         {balance.data?.exhausted === true && <StateChip state="balance exhausted" tone="bad" />}
-        <Link to={`/sandbox?account=${encodeURIComponent(id)}`}>Runs of this account</Link>
+        <Link to={`/sandbox?account=${encodePart(id)}`}>Runs of this account</Link>
       </div>
       {isNew ? (
         <p className="note">The data plane does not know this account: it has had no run, and no entry in the configuration.</p>

@@ -6,6 +6,7 @@ import { AgentText } from "../../components/agent-text/AgentText";
 import { StateChip } from "../../components/StateChip";
 import { FreezeConfirm, FreezeNote } from "./FreezeConfirm";
 import { type Freeze, type FreezeAction, type FreezeChange } from "./freezes";
+import { visibleText } from "../../components/agent-text/marks";
 import { LoadNote } from "../../components/LoadNote";
 import { AccountLink } from "../../components/ObjectLink";
 
@@ -39,7 +40,7 @@ function FreezeRows({ freezes, onThaw }: { freezes: Freeze[]; onThaw: (target: F
         <li key={`${target.kind} ${target.name ?? ""}`}>
           <StateChip state={target.kind === "all" ? "all frozen" : `${target.kind} frozen`} tone="warn" />
           <Name target={target} />
-          <button type="button" onClick={() => onThaw(target)} aria-label={`Thaw ${target.kind} ${target.name ?? ""}`}>
+          <button type="button" onClick={() => onThaw(target)} aria-label={visibleText(`Thaw ${target.kind} ${target.name ?? ""}`)}>
             Thaw
           </button>
         </li>

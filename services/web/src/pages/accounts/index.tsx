@@ -2,6 +2,7 @@
 import { Suspense, lazy, useMemo } from "react";
 import { type Schemas, api } from "../../api/client";
 import { useDashboard } from "../../api/dashboard";
+import { encodePart } from "../../api/encode";
 import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { useShortcuts } from "../../app/keys";
@@ -64,7 +65,7 @@ export default function Accounts() {
       {shown.length > 0 && (
         <Table
           label="Accounts" columns={COLUMNS} rows={shown} keyOf={(row) => row.account}
-          onOpen={(row) => navigate(`/accounts/${encodeURIComponent(row.account)}`)}
+          onOpen={(row) => navigate(`/accounts/${encodePart(row.account)}`)}
         />
       )}
       {shown.length < rows.length && (

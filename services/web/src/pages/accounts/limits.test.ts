@@ -36,6 +36,11 @@ test("a limit of nothing is used up", () => {
   assert.equal(nearnessOf(row?.share ?? null), "over");
 });
 
+test("a limit that is no number has a bar all the same", () => {
+  const row = nearestLimit({ ...unlimited, cost: { allowed: "x", left: "x", reserved: "x", used: "x" } });
+  assert.deepEqual([row?.usedShare, row?.reservedShare], [1, 0]);
+});
+
 test("what is not all is never 100 percent", () => {
   assert.deepEqual([formatShare(0.999), formatShare(1), formatShare(1.3), formatShare(0)], ["99 %", "100 %", "130 %", "0 %"]);
 });

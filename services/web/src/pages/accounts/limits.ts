@@ -82,6 +82,7 @@ function takenShare(use: Use): number | null {
 }
 
 function shareOf(value: number, allowed: number): number {
-  if (allowed <= 0) return 1;
+  // Also for what is no number: such a limit is worth a look.
+  if (!(allowed > 0) || Number.isNaN(value)) return 1;
   return Math.max(0, value / allowed);
 }

@@ -109,7 +109,7 @@ function Reasons({ agent }: { agent: Agent }) {
     <ul className="reasons">
       {agent.reasons.map((reason) => (
         <li key={`${reason.code} ${reason.message}`}>
-          <FixText text={reason.message} /> <code className="muted">{reason.code}</code>
+          <FixText text={reason.message} /> <code className="muted"><AgentText text={reason.code} form="inline" /></code>
         </li>
       ))}
     </ul>

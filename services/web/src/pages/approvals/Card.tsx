@@ -2,6 +2,7 @@
 import { AgentText } from "../../components/agent-text/AgentText";
 import { StateChip } from "../../components/StateChip";
 import { type Approval, formatSeconds, keyOf, secondsLeft, spreadJson } from "./waiting";
+import { visibleText } from "../../components/agent-text/marks";
 import { Fact } from "../../components/Fact";
 import { AccountLink, RunLink } from "../../components/ObjectLink";
 
@@ -24,7 +25,7 @@ export function Card({ approval, now, onAsk }: CardProps) {
   const { tool, effect, account, runId, askedAt } = approval;
   const age = (now - Date.parse(askedAt)) / 1000;
   return (
-    <article className="panel stack approval" tabIndex={0} data-approval={keyOf(approval)} aria-label={`Call of ${tool}`}>
+    <article className="panel stack approval" tabIndex={0} data-approval={keyOf(approval)} aria-label={`Call of ${visibleText(tool)}`}>
       <div className="bar-line">
         <h2><AgentText text={tool} form="inline" /></h2>
         <StateChip state={effect === "writes" ? "writes" : effect} tone={effect === "writes" ? "warn" : "idle"} />

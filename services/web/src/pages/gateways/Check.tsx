@@ -9,6 +9,7 @@ import { type Column, Table } from "../../components/Table";
 import { Time } from "../../components/Time";
 import type { GatewayCheck } from "../system/types";
 import { type ReadFinding, readFindings, readState } from "./findings";
+import { visibleText } from "../../components/agent-text/marks";
 import { FixText } from "../../components/FixText";
 import { LoadNote } from "../../components/LoadNote";
 
@@ -28,7 +29,7 @@ export function Check({ gateway }: { gateway: string }) {
   return (
     <div className="stack">
       <div className="bar-line">
-        <button type="button" onClick={ask} disabled={isRunning} aria-label={`Check ${gateway}`}>
+        <button type="button" onClick={ask} disabled={isRunning} aria-label={`Check ${visibleText(gateway)}`}>
           {isRunning ? "Checking …" : "Check"}
         </button>
         {isRunning && <span className="muted">takes up to 20 s</span>}
@@ -37,7 +38,7 @@ export function Check({ gateway }: { gateway: string }) {
       {isAsked && check.error !== null && <LoadNote loaded={check} />}
       {check.data !== null && check.data.findings.length > 0 && (
         <Table
-          label={`Findings of ${gateway}`} columns={COLUMNS} rows={readFindings(check.data.findings)}
+          label={`Findings of ${visibleText(gateway)}`} columns={COLUMNS} rows={readFindings(check.data.findings)}
           keyOf={(row) => `${row.code} ${row.found}`}
         />
       )}

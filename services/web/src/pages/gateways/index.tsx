@@ -10,6 +10,7 @@ import { RoleNote } from "../../components/RoleNote";
 import { StateChip, type Tone } from "../../components/StateChip";
 import { formatCount } from "../../components/format";
 import { Check } from "./Check";
+import { visibleText } from "../../components/agent-text/marks";
 import { Fact } from "../../components/Fact";
 import { LoadNote } from "../../components/LoadNote";
 import { AccountLink } from "../../components/ObjectLink";
@@ -47,7 +48,7 @@ function List() {
 function GatewayPanel({ gateway }: { gateway: Schemas["Gateway"] }) {
   const { id, state, reason, managed, url, account, attribution, agents, maxConcurrentSessions } = gateway;
   return (
-    <section className="panel stack" aria-label={`Gateway ${id}`}>
+    <section className="panel stack" aria-label={`Gateway ${visibleText(id)}`}>
       <div className="bar-line">
         <h2><AgentText text={id} form="inline" /></h2>
         <StateChip state={state} tone={TONES.get(state) ?? "idle"} />

@@ -1,4 +1,5 @@
 /** Counts runs by state, as bars with a table behind them, and says how the queue stands. */
+import { encodePart } from "../../api/encode";
 import { Link } from "../../app/router";
 import { StateChip } from "../../components/StateChip";
 import { formatCount } from "../../components/format";
@@ -32,7 +33,7 @@ function Row({ row: { state, count, share } }: { row: StateCount }) {
   return (
     <tr>
       <th scope="row"><StateChip state={state} /></th>
-      <td className="num"><Link to={`/sandbox?state=${encodeURIComponent(state)}`}>{formatCount(count)}</Link></td>
+      <td className="num"><Link to={`/sandbox?state=${encodePart(state)}`}>{formatCount(count)}</Link></td>
       <td className="system-bar">
         <svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true">
           <rect width={share === 0 ? 0 : Math.max(0.5, share * 100)} height={8} />

@@ -11,6 +11,7 @@ import { StateChip } from "../../components/StateChip";
 import { Parts } from "./Parts";
 import { Runs } from "./Runs";
 import type { System as SystemState, SystemFinding } from "./types";
+import { AgentText } from "../../components/agent-text/AgentText";
 import { FixText } from "../../components/FixText";
 import { LoadNote } from "../../components/LoadNote";
 import "../accounts/accounts.css";
@@ -36,7 +37,7 @@ function Overview() {
       <div className="page-head">
         <h1>System</h1>
         {data !== null && error === null && <StateChip state={data.ready ? "ready" : "not ready"} tone={data.ready ? "good" : "bad"} />}
-        {data !== null && <span className="muted">version {data.version}</span>}
+        {data !== null && <span className="muted">version <AgentText text={data.version} form="inline" /></span>}
       </div>
       <LoadNote loaded={system} rows={10} />
       {data !== null && (
