@@ -629,6 +629,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/runs/{run}/tools": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the calls of host tools of a run, the oldest first.
+         * @description Calls that the proxy refused are not listed: the calls of the run have them. A call that reads is listed once it has ended.
+         */
+        get: operations["listToolCalls"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{run}/tools/{call}/approve": {
         parameters: {
             query?: never;
@@ -1340,6 +1360,39 @@ export interface components {
             /** @enum {string} */
             type: "tool_result";
         } | {
+            /** @description Arguments as JSON text, without secrets and with long texts shortened; in the first event of a call. */
+            arguments?: string;
+            /**
+             * Format: date-time
+             * @description Time at which it was stored.
+             */
+            at?: string;
+            /** @description Code of the reason why there is no result. */
+            code?: string;
+            /**
+             * Format: int64
+             * @description Milliseconds that the tool took, without a wait for an approval.
+             */
+            durationMs?: number;
+            /** @description Id of the call, as the journal has it. */
+            id: string;
+            /** @description True for live text, which is sent once. */
+            live?: boolean;
+            name: string;
+            /**
+             * Format: int64
+             * @description Length of the result, in bytes.
+             */
+            resultBytes?: number;
+            /**
+             * Format: int64
+             * @description Number of the event in its run; live text has none.
+             */
+            seq?: number;
+            state: components["schemas"]["HostToolState"];
+            /** @enum {string} */
+            type: "host_tool";
+        } | {
             /**
              * Format: date-time
              * @description Time at which it was stored.
@@ -1581,6 +1634,60 @@ export interface components {
             /** @description New files that the run's ignore rules name. */
             ignored: components["schemas"]["FilePath"][];
         };
+        /** @description Call of a host tool. */
+        HostToolCall: {
+            /**
+             * @description Arguments as JSON text, without secrets. They are whole if the call needs an approval; else long texts are
+             *     shortened. Null once the texts of the run were removed.
+             */
+            arguments: string | null;
+            /** Format: int32 */
+            attempt: number;
+            /** Format: date-time */
+            beganAt: string;
+            /** @description Id of the call, as the journal has it. */
+            callId: string;
+            /** @description Code of the reason why there is no result. */
+            code: string | null;
+            /** @description Connection whose credential was used. */
+            connection: string | null;
+            /**
+             * Format: date-time
+             * @description Time at which the call is denied unless a person decides; of calls that need an approval.
+             */
+            decideBy: string | null;
+            /** Format: date-time */
+            decidedAt: string | null;
+            /** @description Person or program that decided. */
+            decidedBy: string | null;
+            /**
+             * Format: int64
+             * @description Milliseconds that the tool took, without a wait for an approval.
+             */
+            durationMs: number | null;
+            /** @description `reads` or `writes`. */
+            effect: string;
+            /** Format: date-time */
+            endedAt: string | null;
+            /**
+             * Format: int64
+             * @description Length of the result, in bytes.
+             */
+            resultBytes: number | null;
+            state: components["schemas"]["HostToolState"];
+            tool: components["schemas"]["ToolName"];
+        };
+        /** @description Page of the calls of host tools of a run. */
+        HostToolCallPage: {
+            calls: components["schemas"]["HostToolCall"][];
+            /** @description Value of `cursor` for the next page; null on the last page. */
+            nextCursor: string | null;
+        };
+        /**
+         * @description State of a call of a host tool.
+         * @enum {string}
+         */
+        HostToolState: "waiting" | "approved" | "denied" | "executing" | "done" | "failed" | "unknown";
         /** @description Calls whose use is not known exactly. */
         InexactCalls: {
             /** Format: int64 */
@@ -5977,6 +6084,97 @@ export interface operations {
             };
             /** @description `too_many_streams`: the caller holds 32 streams open; a file that is being sent counts. */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listToolCalls: {
+        parameters: {
+            query?: {
+                /** @description Value of `nextCursor` of the page before. */
+                cursor?: string;
+                /** @description Most calls of a page; 100 if absent. */
+                limit?: number;
+            };
+            header?: never;
+            path: {
+                /** @description Id of the run. */
+                run: components["schemas"]["RunId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of calls. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HostToolCallPage"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: no such route, or the object does not exist for the caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };
