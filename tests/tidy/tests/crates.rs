@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 31] = [
+const BELOW: [(&str, &[&str]); 32] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -37,7 +37,6 @@ const BELOW: [(&str, &[&str]); 31] = [
             "runner-control-client",
         ],
     ),
-    ("runner/mcp", &["platform-core", "platform-runtime", "runner-docker"]),
     (
         "runner/telemetry",
         &["platform-core", "platform-runtime", "runner-model", "runner-store", "runner-control-client"],
@@ -53,6 +52,7 @@ const BELOW: [(&str, &[&str]); 31] = [
             "runner-telemetry",
         ],
     ),
+    ("runner/mcp", &["platform-core", "platform-runtime", "runner-connections", "runner-docker"]),
     (
         "runner/tools",
         &[

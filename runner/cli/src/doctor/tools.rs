@@ -49,6 +49,7 @@ mod tests {
             schema: serde_json::Value::Null,
             effect: Effect::Writes,
             timeout: Millis::seconds(1),
+            server: None,
             unavailable: unavailable.map(str::to_owned),
         };
         tools_check(&settings, Some(&[entry]))
