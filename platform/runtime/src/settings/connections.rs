@@ -15,6 +15,8 @@ use crate::config::{Section, written_as_word};
 const REFRESH_BEFORE: Millis = Millis::seconds(300);
 /// Longest wait for a provider.
 const REFRESH_TIMEOUT: Millis = Millis::seconds(10);
+/// Name of the entry from which the schema is built.
+const EXAMPLE: &str = "*";
 /// Most of both: tools end after half a minute, and few credentials live for more than an hour.
 const MAX_REFRESH_BEFORE: Millis = Millis::seconds(3600);
 const MAX_REFRESH_TIMEOUT: Millis = Millis::seconds(25);
@@ -131,18 +133,18 @@ fn read_provider(name: &str, section: &Section<'_>) -> Option<(ConnectionProvide
     let client_secret_file = section.field("client_secret_file", doc).optional();
     let doc = "Way in which the secret is sent: `basic` or `body`.";
     let client_authentication = section.field("client_authentication", doc).or(ClientAuthentication::Basic);
+    // The schema is built from an empty entry of this name.
+    if name == EXAMPLE && !section.has(TOKEN_URL) {
+        return None;
+    }
     let provider = ConnectionProvider::parse(name);
     let provider = provider.map_err(|error| section.reject_itself(error.to_string())).ok();
-    let missing = |name: &str| {
-        section.reject_itself(format!("it has no `{name}`, which a refresh needs"));
-    };
-    let token_url = match token_url {
-        Some(text) => parse_url(&text).map_err(|problem| section.reject(TOKEN_URL, problem)).ok(),
-        None => None.or_else(|| {
-            missing(TOKEN_URL);
-            None
-        }),
-    };
+    let missing = |name: &str| section.reject_itself(format!("it has no `{name}`, which a refresh needs"));
+    if token_url.is_none() {
+        missing(TOKEN_URL);
+    }
+    let token_url = token_url
+        .and_then(|text| parse_url(&text).map_err(|problem| section.reject(TOKEN_URL, problem)).ok());
     let is_plain = |text: &String| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     if client_id.is_none() {
         missing(CLIENT_ID);
@@ -198,7 +200,7 @@ mod tests {
             let found = found.path();
             assert_eq!(found.as_deref().map_err(|name| *name), path.map(Path::new), "{file}");
         }
-        assert_eq!(read("", unit()).unwrap().key_file, None);
+        assert_eq!(read("", unit()).unwrap().key_file, None, "a file without the section is complete");
     }
 
     #[test]
