@@ -1,8 +1,8 @@
 //! Checks the body of `POST /tool/exec`. An input is the body.
 //!
-//! A body is read if it is one JSON object that has each of four members once and no other, with ids and a name that
-//! follow their rules, and arguments that are not nested too deeply. Then the call has the ids, the name and the text of the
-//! arguments that serde_json finds there.
+//! A body is read if it is one JSON object that has each of four members once, and no other. Its ids and its name follow
+//! their rules, and its arguments are not nested too deeply. Then the call has what serde_json finds there: ids, name
+//! and the text of the arguments.
 
 use platform_core::host_tools::exec::ExecRequest;
 

@@ -1,8 +1,8 @@
 //! Checks a message of the Model Context Protocol. An input is the body of `POST /mcp`.
 //!
-//! A message is read if it is one JSON object with the members of JSON-RPC 2.0, each once and no other; its id is a number or a
-//! text, and what it asks for is not nested too deeply. `tools/call` has an id, and names one tool. Then the message has
-//! the method, the id, the tool and the text of the arguments that serde_json finds there.
+//! A message is read if it is one JSON object with the members of JSON-RPC 2.0, each once and no other. Its id is a number
+//! or a text, and its parameters are not nested too deeply. `tools/call` has an id, and names one tool. Then the message
+//! has what serde_json finds there: method, id, tool and the text of the arguments.
 
 use platform_core::host_tools::mcp::McpMessage;
 
