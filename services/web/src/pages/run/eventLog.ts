@@ -22,11 +22,12 @@ export class EventLog {
   lastSeq: number | undefined;
   #live = 0;
   #isReconnected = false;
+  #hasLiveText = false;
   #lastType = "";
 
   /** Notes that live text may come again, because the stream was connected anew. */
   reconnected(): void {
-    this.#isReconnected = true;
+    this.#isReconnected = this.#hasLiveText;
   }
 
   /** Appends `events`. Those that are known already are left out. */
@@ -66,6 +67,7 @@ export class EventLog {
       case "text_delta":
         if (event.live === true && this.#isReconnected) this.answer = "";
         this.#isReconnected = false;
+        this.#hasLiveText ||= event.live === true;
         this.answer += event.delta;
         break;
       case "assistant_final":
