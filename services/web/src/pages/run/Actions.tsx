@@ -1,18 +1,17 @@
 /** Actions on a run: cancel it, or start its next attempt. Each asks first, and runs once. */
-import { Suspense, lazy, useState } from "react";
+import { useState } from "react";
 import { api } from "../../api/client";
 import { announce } from "../../app/announce";
 import { useShortcuts } from "../../app/keys";
 import { useSession } from "../../app/session";
+import { Confirm } from "../../components/Dialog";
 import { isActive } from "../runs/active";
 import type { RunDetails } from "./useRun";
-
-const Confirm = lazy(() => import("../../components/Dialog").then((module) => ({ default: module.Confirm })));
 
 type Asked = "none" | "cancel" | "again";
 
 /** Renders the actions that the role allows. `onChange` is called after one. */
-export function Actions({ run, onChange }: { run: RunDetails; onChange: () => void }) {
+export default function Actions({ run, onChange }: { run: RunDetails; onChange: () => void }) {
   const { may } = useSession();
   const [asked, setAsked] = useState<Asked>("none");
   const canCancel = isActive(run) && may("member");
@@ -44,20 +43,18 @@ export function Actions({ run, onChange }: { run: RunDetails; onChange: () => vo
           Start again …
         </button>
       )}
-      <Suspense>
-        {asked === "cancel" && (
-          <Confirm title="Cancel this run?" action="Cancel the run" tone="danger" onConfirm={cancel} onClose={close}>
-            <p>
-              The agent of <bdi>{run.runId}</bdi> is asked to stop, and killed if it does not. What it has used is paid for.
-            </p>
-          </Confirm>
-        )}
-        {asked === "again" && (
-          <Confirm title="Start this run again?" action={`Start attempt ${run.attempt + 2}`} onConfirm={again} onClose={close}>
-            <p>The same order and files, with a budget of its own. The answer and the usage will be those of the new attempt.</p>
-          </Confirm>
-        )}
-      </Suspense>
+      {asked === "cancel" && (
+        <Confirm title="Cancel this run?" action="Cancel the run" tone="danger" onConfirm={cancel} onClose={close}>
+          <p>
+            The agent of <bdi>{run.runId}</bdi> is asked to stop, and killed if it does not. What it has used is paid for.
+          </p>
+        </Confirm>
+      )}
+      {asked === "again" && (
+        <Confirm title="Start this run again?" action={`Start attempt ${run.attempt + 2}`} onConfirm={again} onClose={close}>
+          <p>The same order and files, with a budget of its own. The answer and the usage will be those of the new attempt.</p>
+        </Confirm>
+      )}
     </div>
   );
 }

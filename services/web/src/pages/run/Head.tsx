@@ -1,6 +1,6 @@
 /** Head of a run: state, figures, what it waits for, and why it failed. */
 import { encodePart } from "../../api/encode";
-import type { ReactNode } from "react";
+import { type ReactNode, Suspense, lazy } from "react";
 import { useDashboard } from "../../api/dashboard";
 import { Link } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
@@ -9,9 +9,11 @@ import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import { CallCount, Cost } from "../runs/figures";
-import { Actions } from "./Actions";
 import { traceLink } from "./links";
 import type { RunDetails } from "./useRun";
+
+// With its dialogs it comes a moment after what it acts on.
+const Actions = lazy(() => import("./Actions"));
 
 /** Renders the head. `children` says how the stream stands. */
 export function Head({ run, onChange, children }: { run: RunDetails; onChange: () => void; children: ReactNode }) {
@@ -22,7 +24,9 @@ export function Head({ run, onChange, children }: { run: RunDetails; onChange: (
         <RunTitle id={run.runId} />
         <StateChip state={run.state} />
         {children}
-        <Actions run={run} onChange={onChange} />
+        <Suspense fallback={<span />}>
+          <Actions run={run} onChange={onChange} />
+        </Suspense>
       </div>
       {run.queue !== undefined && (
         <p className="note">

@@ -1,16 +1,16 @@
-/** Tool calls of a run: those that ran on the host, or those that the agent reports of itself. */
+/** Tool calls of a run: those that ran on the host, and those that the agent reports of itself. */
 import { useMemo } from "react";
-import { useLoad } from "../../api/useLoad";
+import { usePages } from "../../api/usePages";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { Elapsed } from "../../components/Elapsed";
 import { EmptyState } from "../../components/EmptyState";
-import { ErrorNote } from "../../components/ErrorNote";
+import { Fact } from "../../components/Fact";
 import { formatBytes } from "../../components/format";
-import { Skeleton } from "../../components/Skeleton";
+import { More } from "../../components/More";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import type { EventLog } from "./eventLog";
-import { type RunTool, readTools, reportedTools } from "./tools";
+import { type RunTool, readHostTools, reportedTools } from "./tools";
 import type { RunDetails } from "./useRun";
 
 const FIRST_CHARS = 4_000;
@@ -18,19 +18,20 @@ const FIRST_CHARS = 4_000;
 /** Renders the tool calls of `run`. */
 export function Tools({ run, log, version }: { run: RunDetails; log: EventLog; version: number }) {
   const key = `${run.runId} ${run.attempt} ${run.state} ${run.waitingToolCalls?.join() ?? ""}`;
-  const loaded = useLoad(key, (signal) => readTools(run.runId, undefined, signal));
+  const host = usePages(key, (cursor, signal) => readHostTools(run.runId, cursor, signal));
   const reported = useMemo(() => reportedTools(log.toolEvents), [log, version]);
-  if (loaded.error !== null && loaded.data === null) return <ErrorNote error={loaded.error} onRetry={loaded.reload} />;
-  if (loaded.isLoading && loaded.data === null) return <Skeleton rows={5} />;
-  const host = loaded.data?.tools ?? [];
-  if (host.length === 0 && reported.length === 0) {
-    return <EmptyState title="No tool calls">The run has used no host tool, and its agent reports none.</EmptyState>;
-  }
+  const { items } = host;
   return (
     <>
-      {host.length > 0 && <ToolList title="On the host" note="As the tool gateway recorded them, without secrets." tools={host} />}
+      {items !== null && items.length === 0 && reported.length === 0 && (
+        <EmptyState title="No tool calls">The run has used no host tool, and its agent reports none.</EmptyState>
+      )}
+      {items !== null && items.length > 0 && (
+        <ToolList title="On the host" note="As the tool gateway recorded them, without secrets." tools={items} />
+      )}
+      <More pages={host} />
       {reported.length > 0 && (
-        <ToolList title="Reported by the agent" note="In the agent's own words, which prove nothing." tools={reported} />
+        <ToolList title="Reported by the agent" note="In the agent’s own words, which prove nothing." tools={reported} />
       )}
     </>
   );
@@ -50,26 +51,38 @@ function ToolList({ title, note, tools }: { title: string; note: string; tools: 
   );
 }
 
+function toneOf(tool: RunTool) {
+  if (tool.isFailure) return "bad";
+  if (tool.state === "waiting") return "warn";
+  return tool.endedAt === null ? "busy" : "good";
+}
+
 function ToolView({ tool }: { tool: RunTool }) {
-  const tone = tool.isFailure ? "bad" : /wait/.test(tool.state) ? "warn" : tool.endedAt === null ? "busy" : "good";
   return (
     <details className="panel tool-call">
       <summary>
-        <StateChip state={tool.state} tone={tone} /> <AgentText text={tool.name} form="inline" />{" "}
+        <StateChip state={tool.state} tone={toneOf(tool)} /> <AgentText text={tool.name} form="inline" />{" "}
         <span className="muted">
           <Time at={tool.startedAt} /> {tool.endedAt !== null && <Elapsed from={tool.startedAt} to={tool.endedAt} />}
         </span>
       </summary>
-      <p className="part">Arguments{tool.sizes.arguments !== null && ` (${formatBytes(tool.sizes.arguments)})`}</p>
-      <Kept text={pretty(tool.arguments)} cutBytes={tool.cutBytes} />
-      <p className="part">Result{tool.sizes.result !== null && ` (${formatBytes(tool.sizes.result)})`}</p>
-      <Kept text={tool.result} cutBytes={0} />
+      {tool.facts.length > 0 && (
+        <dl className="facts">
+          {tool.facts.map(([name, value]) => (
+            <Fact key={name} name={name}>{value}</Fact>
+          ))}
+        </dl>
+      )}
+      <p className="part">Arguments</p>
+      <Kept text={tool.arguments === null ? null : pretty(tool.arguments)} cutBytes={tool.cutBytes} />
+      <p className="part">Result</p>
+      {tool.resultBytes === null ? <Kept text={tool.result} cutBytes={0} /> : <p>{formatBytes(tool.resultBytes)}, not kept</p>}
     </details>
   );
 }
 
-function Kept({ text, cutBytes }: { text: string; cutBytes: number }) {
-  if (text === "") return <p className="muted">Not kept, or not there yet.</p>;
+function Kept({ text, cutBytes }: { text: string | null; cutBytes: number }) {
+  if (text === null) return <p className="muted">Not kept, or not there yet.</p>;
   return <AgentText text={text} firstChars={FIRST_CHARS} cutBytes={cutBytes} />;
 }
 

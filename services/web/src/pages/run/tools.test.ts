@@ -1,7 +1,7 @@
 /** Tests the tool calls of a run. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { readTools, reportedTools } from "./tools";
+import { readHostTools, reportedTools } from "./tools";
 
 const signal = new AbortController().signal;
 
@@ -14,14 +14,14 @@ test("a call and its result that an agent reports are one tool", () => {
   assert.deepEqual(tools.map(({ name, state, result }) => [name, state, result]), [["bash", "failed", "no"]]);
 });
 
-test("a server without the list of tools has none", async (context) => {
-  context.mock.method(globalThis, "fetch", () => Promise.resolve(new Response("{}", { status: 404 })));
-  assert.equal(await readTools("r", undefined, signal), null);
-});
-
-test("calls of host tools are read with their state", async (context) => {
-  const tools = [{ callId: "c", tool: "git.push", state: "denied", askedAt: "2026-11-24T09:00:00Z", arguments: "{}" }];
-  context.mock.method(globalThis, "fetch", () => Promise.resolve(Response.json({ tools, nextCursor: null })));
-  const read = await readTools("r", undefined, signal);
-  assert.deepEqual(read?.tools.map(({ name, isFailure }) => [name, isFailure]), [["git.push", true]]);
+test("a denied call names the person who decided", async (context) => {
+  const call = {
+    callId: "c", attempt: 0, tool: "git.push", effect: "writes", state: "denied", arguments: "{}", code: "approval_denied",
+    resultBytes: null, connection: null, beganAt: "2026-11-24T09:00:00Z", endedAt: null, decidedBy: "ann",
+  };
+  context.mock.method(globalThis, "fetch", () => Promise.resolve(Response.json({ calls: [call], nextCursor: "c2" })));
+  const { items, nextCursor } = await readHostTools("r", undefined, signal);
+  assert.equal(nextCursor, "c2");
+  assert.equal(items[0]?.isFailure, true);
+  assert.deepEqual(items[0]?.facts, [["Effect", "writes"], ["Code", "approval_denied"], ["Decided by", "ann"]]);
 });

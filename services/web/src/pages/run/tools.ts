@@ -1,9 +1,9 @@
-/** Reads the tool calls of a run: those of host tools as the gateway recorded them, else those that the agent reported. */
-import { buildPath, sendJson } from "../../api/client";
-import { ApiError } from "../../api/problem";
+/** Reads the tool calls of a run: those of host tools as the gateway recorded them, and those that the agent reported. */
+import { type Schemas, api } from "../../api/client";
+import type { Page } from "../../api/usePages";
 import type { RunEvent } from "./eventRow";
 
-/** Tool call as the page shows it. Sizes are in bytes. */
+/** Tool call as the page shows it. */
 export interface RunTool {
   id: string;
   name: string;
@@ -11,59 +11,33 @@ export interface RunTool {
   isFailure: boolean;
   startedAt: string | null;
   endedAt: string | null;
-  arguments: string;
-  result: string;
+  arguments: string | null;
+  /** Result, of which the gateway keeps only the length. */
+  result: string | null;
+  resultBytes: number | null;
   cutBytes: number;
-  sizes: { arguments: number | null; result: number | null };
+  /** Further facts by their names, such as the decision of a person. */
+  facts: [string, string][];
 }
 
-/** Tools, and who says so: `gateway` for what ran on the host, `agent` for the agent's own words. */
-export interface RunTools {
-  source: "gateway" | "agent";
-  tools: RunTool[];
-  nextCursor: string | null;
+/** Reads a page of the calls of host tools. */
+export async function readHostTools(run: string, cursor: string | undefined, signal: AbortSignal): Promise<Page<RunTool>> {
+  const query = cursor === undefined ? {} : { cursor };
+  const page = await api.get("/api/v1/runs/{run}/tools", { path: { run }, query, signal });
+  return { items: page.calls.map(hostTool), nextCursor: page.nextCursor };
 }
 
-/** Reads the calls of host tools. Returns null from a server without this list, and if the run had none. */
-export async function readTools(run: string, cursor: string | undefined, signal: AbortSignal): Promise<RunTools | null> {
-  try {
-    const page = await sendJson<unknown>("get", buildPath("/api/v1/runs/{run}/tools", { run }, { cursor }), { signal });
-    const rows: unknown = Reflect.get(Object(page), "tools") ?? Reflect.get(Object(page), "calls");
-    const next: unknown = Reflect.get(Object(page), "nextCursor");
-    if (!Array.isArray(rows)) return null;
-    return { source: "gateway", tools: rows.map(toTool), nextCursor: typeof next === "string" ? next : null };
-  } catch (thrown) {
-    if (thrown instanceof ApiError && thrown.status === 404) return null;
-    throw thrown;
-  }
-}
-
-function toTool(row: unknown): RunTool {
-  const text = (...names: string[]) => pick(row, names, "string") ?? "";
-  const number = (...names: string[]) => pick(row, names, "number") ?? null;
-  const state = text("state");
+function hostTool(call: Schemas["HostToolCall"]): RunTool {
+  const facts: [string, string | null][] = [
+    ["Effect", call.effect], ["Code", call.code], ["Decided by", call.decidedBy], ["Connection", call.connection],
+    ["Attempt", call.attempt > 0 ? String(call.attempt + 1) : null],
+  ];
   return {
-    id: text("callId", "id"),
-    name: text("tool", "name"),
-    state,
-    isFailure: /fail|denied|refused|error|unknown|timed/.test(state),
-    startedAt: text("startedAt", "askedAt", "at") || null,
-    endedAt: text("endedAt", "answeredAt") || null,
-    arguments: text("arguments"),
-    result: text("result"),
-    cutBytes: number("cutBytes") ?? 0,
-    sizes: { arguments: number("argumentBytes", "argumentsBytes"), result: number("resultBytes", "answerBytes") },
+    id: call.callId, name: call.tool, state: call.state, startedAt: call.beganAt, endedAt: call.endedAt,
+    isFailure: call.state === "failed" || call.state === "denied" || call.state === "unknown",
+    arguments: call.arguments, result: null, resultBytes: call.resultBytes, cutBytes: 0,
+    facts: facts.filter((fact): fact is [string, string] => fact[1] !== null),
   };
-}
-
-function pick(row: unknown, names: string[], type: "string"): string | undefined;
-function pick(row: unknown, names: string[], type: "number"): number | undefined;
-function pick(row: unknown, names: string[], type: "string" | "number"): string | number | undefined {
-  for (const name of names) {
-    const value: unknown = Reflect.get(Object(row), name);
-    if (typeof value === type) return value as string | number;
-  }
-  return undefined;
 }
 
 /** Returns the tool calls that the agent reported itself: its own words, which prove nothing. */
@@ -73,7 +47,7 @@ export function reportedTools(events: (RunEvent & { type: "tool_call" | "tool_re
     if (event.type === "tool_call") {
       tools.set(event.id, {
         id: event.id, name: event.name, state: "called", isFailure: false, startedAt: event.at ?? null, endedAt: null,
-        arguments: event.arguments, result: "", cutBytes: event.cutBytes ?? 0, sizes: { arguments: null, result: null },
+        arguments: event.arguments, result: null, resultBytes: null, cutBytes: event.cutBytes ?? 0, facts: [],
       });
       continue;
     }
