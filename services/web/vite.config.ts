@@ -24,6 +24,8 @@ export default defineConfig({
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
+      // A package of the chat says `"use client"`, which means nothing where there are clients alone.
+      checks: { moduleLevelDirective: false },
       output: {
         codeSplitting: {
           groups: [
