@@ -1,16 +1,11 @@
 /** Reads what the server has configured for the dashboard, once for each page load. */
 import { createContext, use } from "react";
-import { sendJson } from "./client";
+import { type Schemas, api } from "./client";
 
-/** Configuration of the dashboard, as `GET /api/v1/dashboard` answers it. */
-export interface DashboardSettings {
-  version: string | null;
-  /** Address of a trace with `{trace}` in the place of its id, or null without a tracing system. */
-  traceUrl: string | null;
-  /** Only https addresses of this host are links to pull requests. */
-  githubHost: string | null;
-  pollSeconds: { system: number; gateways: number; approvals: number };
-}
+/** Configuration of the dashboard; null in place of what a server does not say. */
+export type DashboardSettings = Nullable<Schemas["DashboardSettings"], "version" | "githubHost">;
+
+type Nullable<T, K extends keyof T> = Omit<T, K> & { [P in K]: T[P] | null };
 
 /** Settings of a server that does not answer: no links lead anywhere. */
 export const NO_SETTINGS: DashboardSettings = {
@@ -23,7 +18,7 @@ export const NO_SETTINGS: DashboardSettings = {
 /** Reads the settings. A server without the route has none. */
 export async function readDashboard(): Promise<DashboardSettings> {
   try {
-    return { ...NO_SETTINGS, ...(await sendJson<Partial<DashboardSettings>>("get", "/api/v1/dashboard")) };
+    return { ...NO_SETTINGS, ...(await api.get("/api/v1/dashboard", {})) };
   } catch {
     return NO_SETTINGS;
   }

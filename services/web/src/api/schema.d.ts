@@ -172,6 +172,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drafts an entry of an agent, and writes nothing.
+         * @description `problems` has the mistakes of the configuration with the entry, as `sluice config check` finds them.
+         */
+        post: operations["draftAgent"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/ai/agents": {
         parameters: {
             query?: never;
@@ -255,6 +275,104 @@ export interface paths {
          * @description At most 200 are listed.
          */
         get: operations["listApprovals"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Lists the credentials that host tools use for an account.
+         * @description No answer has a secret. An operator is given those of all accounts.
+         */
+        get: operations["listConnections"];
+        put?: never;
+        /**
+         * Adds a credential that host tools use for an account.
+         * @description An account has one connection for each provider and scope; of several that cover a call, the longest scope is used. A refresh token needs a provider of the operator's, who alone decides where it is sent.
+         */
+        post: operations["addConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Removes a credential: calls from now on do without it. */
+        delete: operations["removeConnection"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/connections/{connection}/test": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Asks the provider whether it takes a credential.
+         * @description A refresh token is refreshed.
+         */
+        post: operations["testConnection"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/csp-reports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Takes reports of browsers about the dashboard's pages.
+         * @description Browsers send them by themselves, as `application/csp-report` or `application/reports+json`, if the policy of a page blocks something. `sluice doctor` shows the last ones.
+         */
+        post: operations["reportCsp"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/dashboard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Answers with what the dashboard's pages need to know. */
+        get: operations["getDashboard"];
         put?: never;
         post?: never;
         delete?: never;
@@ -361,6 +479,23 @@ export interface paths {
         };
         /** Lists the configured gateways, with the state of each. */
         get: operations["listGateways"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/gateways/{gateway}/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Checks a gateway, as `sluice gateway check` does. */
+        get: operations["checkGateway"];
         put?: never;
         post?: never;
         delete?: never;
@@ -721,11 +856,51 @@ export interface paths {
         put?: never;
         /**
          * Begins a session of the token's principal, for a browser.
-         * @description A session does not prolong itself: only a token begins one.
+         * @description A session does not prolong itself: only a token begins one, or a link, of which a person gets one by `sluice dashboard`.
          */
         post: operations["signIn"];
         /** Ends the session of the request's cookie. */
         delete: operations["signOut"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/session/link": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Begins a session with a link of `sluice dashboard`.
+         * @description For the dashboard's own page alone, which sends its `Origin`. A link works once, within two minutes, and as long as its principal has the same token. No answer says which of these a refused one lacks.
+         */
+        post: operations["signInWithLink"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/system": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Answers with the state of store, Docker, data plane and journal.
+         * @description The answer is 200 also if a part does not work: `ready` and `findings` say so.
+         */
+        get: operations["getSystem"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -905,6 +1080,14 @@ export interface components {
          * @enum {string}
          */
         ActivityKind: "thinking" | "tool_use" | "compacting" | "waiting";
+        /** @description Setting to change. */
+        AdvisedSetting: {
+            key: string;
+            /** @description Heading of the section in TOML. */
+            section: string;
+            /** @description Value to add or to choose. */
+            value?: string;
+        };
         /** @description Agent that can run here. */
         Agent: {
             agentId: components["schemas"]["AgentId"];
@@ -915,6 +1098,25 @@ export interface components {
             name: string;
             /** @description Tools that the agent's entry lists. */
             tools?: string[];
+        };
+        /** @description Draft of an agent's entry. */
+        AgentDraft: {
+            /** @description Difference to the configuration file, in unified form; null if the file would be wrong with the entry. */
+            diff: string | null;
+            /** @description Path of the configuration file. */
+            file: string | null;
+            /** @description Mistakes of the file with the entry; none if it is right. */
+            problems: string[];
+            /** @description True if the file has an entry of the agent, which the draft replaces. */
+            replaces: boolean;
+            /** @description Entry in TOML. */
+            toml: string;
+        };
+        /** @description Agent to draft. */
+        AgentDraftOrder: {
+            agentId: components["schemas"]["AgentId"];
+            /** @description Settings of the entry, as the configuration file names them: each a text, a number, a truth value or a list. */
+            settings: Record<string, never>;
         };
         /** @description Id of an agent: a family and a name. */
         AgentId: string;
@@ -1006,6 +1208,7 @@ export interface components {
         };
         /** @description Call of a run. Texts of agents and upstreams are replaced by a digest unless they are short and plain. */
         Call: {
+            advice: components["schemas"]["CallAdvice"] | null;
             /**
              * Format: date-time
              * @description Time at which the call began.
@@ -1051,6 +1254,14 @@ export interface components {
             tokensSource: components["schemas"]["TokensAccuracy"];
             /** @description Names of the tools that the answer called. */
             tools: string[];
+        };
+        /** @description Explanation of a refusal, with what would change it. Remedies are for operators: others get empty lists. */
+        CallAdvice: {
+            /** @description Commands that would change the decision, or show more of it. */
+            commands: string[];
+            /** @description Settings that would change the decision for good. */
+            settings: components["schemas"]["AdvisedSetting"][];
+            why: string;
         };
         /**
          * @description Source of a cost.
@@ -1213,6 +1424,60 @@ export interface components {
         ChatStop: {
             runId: components["schemas"]["RunId"] | null;
         };
+        /** @description Connection, without its secret. */
+        Connection: {
+            account: components["schemas"]["AccountId"];
+            /** Format: date-time */
+            createdAt: string;
+            /**
+             * Format: date-time
+             * @description End of the credential that was got last, if it is known.
+             */
+            expiresAt: string | null;
+            id: components["schemas"]["ConnectionId"];
+            /** @description `token`, `github_app` or `oauth`. */
+            kind: string;
+            provider: components["schemas"]["ConnectionProvider"];
+            /**
+             * Format: date-time
+             * @description Time of its last refresh.
+             */
+            refreshedAt: string | null;
+            /** @description Scope for which it is used; with `*` at its end, all that begin so. */
+            scope: string;
+            /** @description `active`, or `needs_authorisation` once the provider takes its refresh token no longer. */
+            state: string;
+            /**
+             * Format: date-time
+             * @description Time of its last use, to the minute.
+             */
+            usedAt: string | null;
+        };
+        /** @description Id of a connection. */
+        ConnectionId: string;
+        /**
+         * @description Kind of a secret.
+         * @enum {string}
+         */
+        ConnectionKind: "token" | "github_app" | "oauth";
+        /** @description Connections of an account. */
+        ConnectionList: {
+            connections: components["schemas"]["Connection"][];
+        };
+        /** @description Provider of a credential: `github`, or a name of the operator's. */
+        ConnectionProvider: string;
+        /** @description Scope of a credential at its provider, such as a repository. */
+        ConnectionScope: string;
+        /** @description Result of a test. */
+        ConnectionTest: {
+            /** @description True if the provider was asked. The token of a provider that only tools know is opened, and not sent. */
+            asked: boolean;
+            /**
+             * Format: date-time
+             * @description End of the credential, if it is known.
+             */
+            expiresAt: string | null;
+        };
         /** @description Use of the limit of cost, in dollars. */
         CostUse: {
             /** @description The limit; null if there is none. */
@@ -1226,6 +1491,41 @@ export interface components {
         CreditedAccount: {
             balance: components["schemas"]["Balance"];
             topUp: components["schemas"]["TopUp"];
+        };
+        /** @description Facts that pages need of this installation. */
+        DashboardSettings: {
+            /** @description Host of pull requests: an address of another host is no link. */
+            githubHost: string;
+            pollSeconds: components["schemas"]["PollSeconds"];
+            /** @description Address of a run's trace, with `{trace}` in place of its `traceId`. */
+            traceUrl: string | null;
+            version: string;
+        };
+        /** @description State of the data plane. */
+        DataPlaneState: {
+            /** Format: int64 */
+            callsInFlight: number | null;
+            /** Format: int64 */
+            openRuns: number | null;
+            /** @description Reason why it does not answer. */
+            reason: string | null;
+            /** @description Reasons why calls do not pass. */
+            reasons: string[];
+            /** @description `ready`, `not_ready` or `unavailable`. */
+            state: string;
+            /** @description `up`, `down` or `probing`. */
+            upstream: string | null;
+            /** Format: int64 */
+            uptimeSeconds: number | null;
+            version: string | null;
+        };
+        /** @description State of Docker. */
+        DockerState: {
+            api: string | null;
+            engine: string | null;
+            reason: string | null;
+            /** @description `ok` or `unavailable`. */
+            state: string;
         };
         /** @description Amount of dollars, as text, so that no float rounds it. */
         Dollars: string;
@@ -1623,6 +1923,21 @@ export interface components {
             /** @description Address of the gateway; null for a managed one. */
             url: string | null;
         };
+        /** @description Findings about a gateway. */
+        GatewayCheck: {
+            findings: components["schemas"]["GatewayFinding"][];
+            gateway: string;
+            /** @description `ok`, `untested` if only its version was not tested, `wrong`, or `not_known` if it could not be examined. */
+            state: string;
+        };
+        /** @description Finding about a gateway. */
+        GatewayFinding: {
+            code: string;
+            /** @description `wrong`, `untested` or `not_known`. */
+            kind: string;
+            /** @description Defect, and how to fix it. */
+            message: string;
+        };
         /** @description Gateways of the configuration. */
         GatewayList: {
             gateways: components["schemas"]["Gateway"][];
@@ -1695,6 +2010,29 @@ export interface components {
             /** Format: int64 */
             unpriced: number;
         };
+        /** @description Consumer of the journal. */
+        JournalConsumer: {
+            /**
+             * Format: int64
+             * @description Last line that it has acknowledged.
+             */
+            acknowledged: number;
+            /**
+             * Format: int64
+             * @description Number of lines after that one.
+             */
+            lag: number;
+            name: string;
+        };
+        /** @description State of the journal. */
+        JournalStatus: {
+            consumers: components["schemas"]["JournalConsumer"][];
+            id: string;
+            /** Format: int64 */
+            lastSeq: number;
+            /** @description State, such as `open` or `full`. */
+            state: string;
+        };
         /** @description Limits of an account, as a client sends them. An absent limit does not apply any more. */
         LimitsOfAccount: {
             callsInFlight?: number | null;
@@ -1757,6 +2095,30 @@ export interface components {
         };
         /** @description Name of a model, as the upstream knows it. */
         ModelName: string;
+        /** @description Connection to add. */
+        NewConnection: {
+            /** @description Account of the connection; the caller's if absent. */
+            account?: components["schemas"]["AccountId"];
+            /**
+             * Format: int64
+             * @description Number of the GitHub App, for kind `github_app`.
+             */
+            appId?: number;
+            /**
+             * Format: int64
+             * @description Number of the App's installation, for kind `github_app`.
+             */
+            installationId?: number;
+            /** @description Kind of the secret; a token if absent. */
+            kind?: components["schemas"]["ConnectionKind"];
+            provider: components["schemas"]["ConnectionProvider"];
+            /** @description True to replace the connection of the account for the same provider and scope. */
+            replace?: boolean;
+            /** @description Scope for which it is used; with `*` at its end, all that begin so. All if absent. */
+            scope?: components["schemas"]["ConnectionScope"];
+            /** @description Token, refresh token, or private key of the App in PEM. No answer has it. */
+            secret: string;
+        };
         /** @description Top-up, as a client sends it. */
         NewCredits: {
             /** @description Number of credits to give, or, if it is negative, to take back. */
@@ -1826,6 +2188,15 @@ export interface components {
             pullRequest?: boolean;
             /** @description Address with `https://` or `http://`, without a user. */
             url?: string;
+        };
+        /** @description Seconds after which a page asks again, where no stream reports changes. */
+        PollSeconds: {
+            /** Format: int32 */
+            approvals: number;
+            /** Format: int32 */
+            gateways: number;
+            /** Format: int32 */
+            system: number;
         };
         /**
          * @description Urgency of a run.
@@ -2054,6 +2425,8 @@ export interface components {
             queue?: components["schemas"]["QueuePosition"];
             /** @description Conversation that the run continues. */
             stateKey?: string;
+            /** @description Id of the run's trace. */
+            traceId: string;
             /** @description Ids of its calls of host tools that wait for a person's approval. */
             waitingToolCalls?: string[];
         };
@@ -2165,6 +2538,11 @@ export interface components {
             principal: string | null;
             role: string;
         };
+        /** @description Code of a link. */
+        SignInLink: {
+            /** @description Text that the link has behind `#code=`. */
+            code: string;
+        };
         /** @description Text, or a message. */
         SingleChatMessage: string | components["schemas"]["ChatMessage"];
         /** @description Statement of an account for a month. A receipt belongs to the month in which it was stored. */
@@ -2206,6 +2584,49 @@ export interface components {
             /** Format: int64 */
             receipts: number;
             tokens: components["schemas"]["ReceiptTokens"];
+        };
+        /** @description State of the store. */
+        StoreState: {
+            description: string | null;
+            reason: string | null;
+            /** @description Version of the schema that this program uses. */
+            schema: number;
+            /** @description `ok` or `unavailable`. */
+            state: string;
+        };
+        /** @description State of what runs need. */
+        System: {
+            dataPlane: components["schemas"]["DataPlaneState"];
+            docker: components["schemas"]["DockerState"];
+            /** @description Parts that do not work, with a fix for each. */
+            findings: components["schemas"]["SystemFinding"][];
+            journal: components["schemas"]["JournalStatus"] | null;
+            queue: components["schemas"]["SystemQueue"];
+            /** @description True if store, Docker and data plane work. */
+            ready: boolean;
+            /** @description Numbers of runs that have not ended, of all accounts, by state. */
+            runs: {
+                [key: string]: number;
+            };
+            store: components["schemas"]["StoreState"];
+            version: string;
+        };
+        /** @description Part that does not work. */
+        SystemFinding: {
+            fix: string;
+            found: string;
+            /** @description `store`, `docker`, `proxy`, `journal` or `dashboard`. */
+            part: string;
+        };
+        /** @description Runs that wait. */
+        SystemQueue: {
+            /**
+             * Format: int64
+             * @description Seconds for which the oldest one has waited.
+             */
+            oldestSeconds: number | null;
+            /** Format: int64 */
+            waiting: number;
         };
         /** @description Everything that is frozen after a thaw. */
         ThawAnswer: {
@@ -3166,6 +3587,115 @@ export interface operations {
             };
         };
     };
+    draftAgent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "agentId": "team:reviewer",
+                 *       "settings": {
+                 *         "argv": [
+                 *           "node",
+                 *           "/agent/run.mjs"
+                 *         ],
+                 *         "image": "team/reviewer:1",
+                 *         "run_timeout": "10m"
+                 *       }
+                 *     }
+                 */
+                "application/json": components["schemas"]["AgentDraftOrder"];
+            };
+        };
+        responses: {
+            /** @description The draft. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentDraft"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: the body has more bytes than the route takes. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: the body is not `application/json`; with a session, a request without a body says so, too. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     listAgents: {
         parameters: {
             query?: never;
@@ -3602,6 +4132,558 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ApprovalList"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listConnections: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The connections. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionList"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    addConnection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "provider": "github",
+                 *       "scope": "acme/*",
+                 *       "secret": "github_pat_0"
+                 *     }
+                 */
+                "application/json": components["schemas"]["NewConnection"];
+            };
+        };
+        responses: {
+            /** @description The connection, without its secret. */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Connection"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `account_forbidden`: the principal may not order runs for the account. `forbidden`: the role does not allow the action. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `connection_exists`: the account has a connection for the provider and the scope. `connection_not_configured`: this installation has no connections, or their keys cannot be read. `connection_unusable`: the connection gives no credential that its provider takes; `detail` says why. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: the body has more bytes than the route takes. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: the body is not `application/json`; with a session, a request without a body says so, too. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    removeConnection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the connection. */
+                connection: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The connection is removed. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: no such route, or the object does not exist for the caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: the body is not `application/json`; with a session, a request without a body says so, too. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    testConnection: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the connection. */
+                connection: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The provider takes the credential. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ConnectionTest"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: no such route, or the object does not exist for the caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `connection_not_configured`: this installation has no connections, or their keys cannot be read. `connection_unusable`: the connection gives no credential that its provider takes; `detail` says why. */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: the body is not `application/json`; with a session, a request without a body says so, too. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `provider_unavailable`: the provider of the connection does not answer, or not as it should. */
+            502: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    reportCsp: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/csp-report": unknown;
+                "application/reports+json": unknown;
+            };
+        };
+        responses: {
+            /** @description The reports were taken. */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: the body has more bytes than the route takes. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_attempts`: many wrong tokens or links came before, or many reports; `retry-after` says when to try again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getDashboard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What the pages need to know. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DashboardSettings"];
                 };
             };
             /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
@@ -4372,6 +5454,92 @@ export interface operations {
             };
             /** @description `forbidden`: the role does not allow the action. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    checkGateway: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the gateway. */
+                gateway: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The findings; none if all is well. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GatewayCheck"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: no such route, or the object does not exist for the caller. */
+            404: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6637,6 +7805,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `too_many_attempts`: many wrong tokens or links came before, or many reports; `retry-after` says when to try again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `internal`: the API failed. */
             500: {
                 headers: {
@@ -6697,6 +7874,192 @@ export interface operations {
             };
             /** @description `unsupported_media_type`: the body is not `application/json`; with a session, a request without a body says so, too. */
             415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    signInWithLink: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "code": "0000000000000000000000000000000000000000000000000000000000000000"
+                 *     }
+                 */
+                "application/json": components["schemas"]["SignInLink"];
+            };
+        };
+        responses: {
+            /** @description For whom the session acts. */
+            201: {
+                headers: {
+                    /** @description Cookie of the session. */
+                    "set-cookie": string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Session"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `link_invalid`: the link was used, is older than two minutes, or never signed in; no answer says which. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: the body has more bytes than the route takes. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: the body is not `application/json`; with a session, a request without a body says so, too. */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_many_attempts`: many wrong tokens or links came before, or many reports; `retry-after` says when to try again. */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getSystem: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The state of all parts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["System"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
                 headers: {
                     [name: string]: unknown;
                 };

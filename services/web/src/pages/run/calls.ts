@@ -1,22 +1,15 @@
-/** Reads the model calls of a run, with the advice that newer servers add to those that were refused. */
+/** Reads the model calls of a run, with advice for those that were refused. */
 import { useEffect } from "react";
 import { type Schemas, api } from "../../api/client";
 import { type Pages, usePages } from "../../api/usePages";
 import { isActive } from "../runs/active";
 import type { RunDetails } from "./useRun";
 
-/** Why a call was refused or cut, and what would change that. Commands and settings are there for operators. */
-export interface Advice {
-  why: string;
-  commands: string[];
-  settings: { section: string; key: string; value?: string }[];
-}
-
 const REFRESH_MS = 5_000;
 const PAGE = 100;
 
 /** Call of a run. */
-export type Call = Schemas["Call"] & { advice?: Advice | null };
+export type Call = Schemas["Call"];
 
 /** Returns the calls of `run`, read again while it is active, and when its state changes. */
 export function useCalls(run: RunDetails): Pages<Call> {

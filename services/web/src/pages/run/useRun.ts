@@ -15,8 +15,8 @@ const RELOAD_MS = 300;
 const SETTLED_MS = 3_000;
 const CHANGES = new Set<RunEvent["type"]>(["status", "commits", "done", "error"]);
 
-/** Details of a run. `traceId` is there on servers that record traces. */
-export type RunDetails = Schemas["RunDetails"] & { traceId?: string | null };
+/** Details of a run. */
+export type RunDetails = Schemas["RunDetails"];
 
 /** Run with its events. `version` rises with each change of `log`. */
 export interface FollowedRun {

@@ -1,73 +1,21 @@
-/** Shapes of routes that the generated types do not have yet. The generated ones replace them. */
+/** Names the shapes of the system, of gateways' checks and of drafts, as the API's document has them. */
+import type { Schemas } from "../../api/client";
 
 /** Answer of `GET /api/v1/system`. */
-export interface System {
-  version: string;
-  ready: boolean;
-  store: { state: string; description: string | null; schema: number; reason: string | null };
-  docker: { state: string; engine: string | null; api: string | null; reason: string | null };
-  dataPlane: DataPlane;
-  journal: Journal | null;
-  runs: Record<string, number>;
-  queue: { waiting: number; oldestSeconds: number | null };
-  findings: SystemFinding[];
-}
-
+export type System = Schemas["System"];
 /** State of the data plane. */
-export interface DataPlane {
-  state: string;
-  version: string | null;
-  uptimeSeconds: number | null;
-  openRuns: number | null;
-  callsInFlight: number | null;
-  upstream: string | null;
-  reasons: string[];
-  reason: string | null;
-}
-
+export type DataPlane = Schemas["DataPlaneState"];
 /** State of the journal, with its readers. */
-export interface Journal {
-  id: string;
-  lastSeq: number;
-  state: string;
-  consumers: { name: string; acknowledged: number; lag: number }[];
-}
-
+export type Journal = Schemas["JournalStatus"];
 /** Part of the system that needs an action. */
-export interface SystemFinding {
-  part: string;
-  found: string;
-  fix: string;
-}
-
+export type SystemFinding = Schemas["SystemFinding"];
 /** Answer of `GET /api/v1/gateways/{gateway}/check`. */
-export interface GatewayCheck {
-  gateway: string;
-  state: string;
-  findings: GatewayFinding[];
-}
-
+export type GatewayCheck = Schemas["GatewayCheck"];
 /** Finding of a check. */
-export interface GatewayFinding {
-  code: string;
-  kind: string;
-  message: string;
-}
-
+export type GatewayFinding = Schemas["GatewayFinding"];
 /** Value of a setting in a draft. */
 export type SettingValue = string | number | boolean | (string | number | boolean)[];
-
-/** Body of `POST /api/v1/agents/draft`. `settings` are those of the entry, as the configuration file names them. */
-export interface AgentDraft {
-  agentId: string;
-  settings: Record<string, SettingValue>;
-}
-
+/** Body of `POST /api/v1/agents/draft`. The document says of the settings only that they are an object. */
+export type AgentDraft = Omit<Schemas["AgentDraftOrder"], "settings"> & { settings: Record<string, SettingValue> };
 /** Answer of `POST /api/v1/agents/draft`. */
-export interface DraftedAgent {
-  toml: string;
-  diff: string | null;
-  replaces: boolean;
-  file: string | null;
-  problems: string[];
-}
+export type DraftedAgent = Schemas["AgentDraft"];
