@@ -20,7 +20,7 @@ COMPARED := $(if $(BEFORE),--before $(BEFORE))
 # Fuzz targets; all of them if empty.
 TARGETS ?=
 # All tests, the house rules first: they take seconds. CI runs these, too, and adds its own.
-TEST_STAGES := setup-tests tidy build test-image unit it stack
+TEST_STAGES := setup-tests tidy web build test-image unit it stack
 
 .PHONY: help demo test setup setup-tests release images proxy-image test-image build lint deny tidy docs unit it stack ci clean
 .PHONY: install package test-openclaw
@@ -67,7 +67,8 @@ web-check: ## Check that the dashboard builds the same twice, has current types,
 build: ## Build all programs and tests
 	$(CARGO) build --workspace --all-targets --locked
 
-release: ## Build the programs of a release
+release: ## Build the programs of a release, with the pages of the dashboard
+	@scripts/web.sh build
 	$(CARGO) build --release --locked --workspace --bins
 
 install: release ## Build a release and install it below PREFIX=/usr, with manual pages, completions and systemd units
@@ -170,7 +171,7 @@ bench-build:
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
 ci: ## Run all stages of CI and print the seconds of each
-	@scripts/stages.sh setup lint deny web web-check $(filter-out setup-tests,$(TEST_STAGES)) fuzz bench-check
+	@scripts/stages.sh setup lint deny web-check $(filter-out setup-tests,$(TEST_STAGES)) fuzz bench-check
 
 docs: ## Build the book into target/book with mdBook (built once, minutes) and check links, anchors and paths
 	@scripts/setup.sh book
