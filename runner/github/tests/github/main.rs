@@ -6,7 +6,7 @@
 mod app;
 mod credentials;
 mod description;
-#[expect(unreachable_pub, reason = "tests of the whole system share it")]
+#[expect(dead_code, unreachable_pub, reason = "tests of the whole system share it")]
 #[path = "../../../../tests/harness/github/mod.rs"]
 mod double;
 mod faults;
