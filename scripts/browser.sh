@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs pinned versions of what tests a page in a browser: React, Vercel's AI SDK for it, a bundler, and the library that
-# drives Chromium. Runs scripts with them. For tests on one machine; the scripts are in tests/sdk. The browser itself is
-# Debian's, which scripts/setup.sh installs.
+# Installs pinned versions of what tests a page in a browser: React, Vercel's AI SDK for it, a bundler, the library that
+# drives Chromium, and the rules of axe about accessibility. Runs scripts with them. For tests on one machine; the scripts are
+# in tests/sdk. The browser itself is Debian's, which scripts/setup.sh installs.
 set -euo pipefail
 
 AI=7.0.173
@@ -10,10 +10,11 @@ REACT=19.3.1
 ZOD=4.6.7
 ESBUILD=0.28.2
 PLAYWRIGHT=1.64.1
+AXE=4.14.1
 
 # shellcheck source=scripts/install.sh
 source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
-FOLDER=$CACHE/browser-$AI-$AI_REACT-$REACT-$ESBUILD-$PLAYWRIGHT
+FOLDER=$CACHE/browser-$AI-$AI_REACT-$REACT-$ESBUILD-$PLAYWRIGHT-$AXE
 CHROMIUM=/usr/bin/chromium
 
 usage() {
@@ -23,7 +24,7 @@ usage() {
 
 packages() {
   npm_packages "$FOLDER" "ai@$AI" "@ai-sdk/react@$AI_REACT" "react@$REACT" "react-dom@$REACT" "zod@$ZOD" \
-    "esbuild@$ESBUILD" "playwright-core@$PLAYWRIGHT"
+    "esbuild@$ESBUILD" "playwright-core@$PLAYWRIGHT" "axe-core@$AXE"
 }
 
 case ${1:-} in

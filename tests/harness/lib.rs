@@ -22,6 +22,7 @@ pub mod coding_agents;
 pub mod collector;
 pub mod consumed;
 pub mod control;
+pub mod dashboard;
 pub mod docker;
 mod docker_gate;
 pub mod dockerd;
@@ -93,6 +94,7 @@ pub use self::{
     bridge::Bridge,
     canary::CANARY_KEY,
     control::Control,
+    dashboard::{Cases, Dashboard},
     docker_gate::DockerGate,
     eventually::eventually,
     fault_proxy::FaultProxy,

@@ -4,6 +4,7 @@
 
 mod cli;
 mod connections;
+mod dashboard;
 mod docs;
 mod gateways;
 mod journal;

@@ -31,9 +31,9 @@ export async function bundle(folder) {
 }
 
 // Starts Chromium with a new profile. It ends with this process, whatever kills it: its pipe is closed then.
-export function launch() {
+export function launch(switches = []) {
   const { chromium } = installed("playwright-core");
-  return chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: SWITCHES });
+  return chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: [...SWITCHES, ...switches] });
 }
 
 // Keeps what each load of a page has shown: the texts of the last answer, and the status.

@@ -1,0 +1,118 @@
+//! Texts of agents stay texts: no code, no element, no address, no request and no odd character comes of them.
+
+use harness::Dashboard;
+use serde_json::{Value, json};
+
+use super::agents::{ATTACKS, attacks, configuration};
+
+const CASES: [&str; 13] = [
+    "control",
+    "ordered",
+    "run",
+    "failure",
+    "line",
+    "pages",
+    "chat",
+    "links",
+    "spoiled",
+    "prototype",
+    "pull_requests",
+    "downloads",
+    "forged",
+];
+
+/// Checks that nothing came of the texts of a page.
+fn assert_harmless(place: &str, page: &Value) {
+    for (what, expected) in [
+        ("ran", Value::Null),
+        ("polluted", Value::Null),
+        ("elements", json!(0)),
+        ("links", json!([])),
+        ("odd", json!([])),
+        ("wide", json!(false)),
+    ] {
+        assert_eq!(page[what], expected, "{place}: {what}: {page:#}");
+    }
+    assert!(page["nodes"].as_u64().unwrap() < 3000, "{place}: {page:#}");
+}
+
+/// Checks all pages of a case, and that nothing left them.
+fn assert_all_harmless(case: &Value) {
+    for (path, page) in case["pages"].as_object().unwrap() {
+        assert_harmless(path, page);
+    }
+    for what in ["foreign", "violations", "crashes"] {
+        assert_eq!(case[what], json!([]), "{what} of {}", case["case"]);
+    }
+}
+
+fn assert_control(case: &Value) {
+    for (name, _) in ATTACKS {
+        let expected = if name == "foreign" { Value::Null } else { json!(1) };
+        assert_eq!(case["ran"][name], expected, "control: {name} works where nothing defends: {case:#}");
+    }
+    assert!(!case["images"].as_array().unwrap().is_empty(), "control: {case:#}");
+}
+
+#[tokio::test]
+async fn hostile_texts_stay_texts() {
+    let dashboard = Dashboard::start("", &configuration()).await;
+    let cases = dashboard.suite("hostile", json!({ "attacks": attacks() }), &CASES).await;
+    assert_control(cases.of("control"));
+    assert_eq!(cases.of("ordered")["states"], json!(["succeeded", "failed", "succeeded"]));
+    for name in ["run", "failure", "pages", "spoiled", "prototype"] {
+        assert_all_harmless(cases.of(name));
+    }
+    let answer = &cases.of("run")["pages"]["/sandbox/hostile?tab=answer"];
+    let text = answer["text"].as_str().unwrap();
+    assert!(ATTACKS.iter().all(|(_, attack)| text.contains(attack)), "they are shown: {text}");
+    assert!(answer["marks"].as_u64().unwrap() >= 6, "{answer:#}");
+    assert_harmless("line", cases.of("line"));
+    let line = cases.of("line");
+    assert!(line["answered"] == true && line["shown"].as_u64().unwrap() < 300_000, "{line:#}");
+    let chat = cases.of("chat");
+    assert_harmless("chat", chat);
+    assert_eq!((&chat["cards"], &chat["foreign"], &chat["violations"]), (&json!(0), &json!([]), &json!([])));
+    assert!(chat["text"].as_str().unwrap().contains("waits for your decision: [Approve]"), "{chat:#}");
+    let buttons = chat["buttons"].as_array().unwrap();
+    assert!(
+        buttons.iter().all(|name| name == "open" || name.as_str().unwrap().starts_with("Show more")),
+        "{buttons:?}"
+    );
+    assert_links(cases.of("links"));
+    assert_pull_requests(cases.of("pull_requests"));
+    let raw = cases.of("downloads");
+    assert!(raw["name"].as_str().unwrap().ends_with(".stderr.txt"), "{raw:#}");
+    assert!(raw["ran"].is_null() && !raw["raw"][0].as_str().unwrap_or_default().contains("html"), "{raw:#}");
+    assert_forged(cases.of("forged"));
+    dashboard.end().await;
+}
+
+fn assert_links(case: &Value) {
+    assert_eq!(case["before"], 0, "no link before a person opens one: {case:#}");
+    let opened: Vec<_> =
+        case["opened"].as_array().unwrap().iter().map(|label| label.as_str().unwrap()).collect();
+    assert!(opened.contains(&"open the link to xn--pple-43d.com"), "{opened:?}");
+    assert!(opened.iter().all(|label| !label.contains("javascript")), "{opened:?}");
+    assert!(case["rel"].as_str().unwrap().contains("noopener"), "{case:#}");
+}
+
+/// Only https addresses of the configured host are links.
+fn assert_pull_requests(case: &Value) {
+    let links = case["links"].as_object().unwrap();
+    let right = "https://github.com/a/b/pull/7";
+    assert!(links[right].as_array().unwrap().contains(&json!(right)), "control: {links:#?}");
+    for (url, found) in links.iter().filter(|(url, _)| *url != right) {
+        let found = found.as_array().unwrap();
+        let is_link = found.iter().any(|href| href.as_str().unwrap().contains("pull/7") || href == url);
+        assert!(!is_link, "{url}: {found:?}");
+    }
+}
+
+/// A browser sends a question, and never what was answered or decided.
+fn assert_forged(case: &Value) {
+    assert_eq!(case["sent"]["approval"][0], 400, "{case:#}");
+    for stored in case["stored"].as_array().unwrap() {
+        assert_eq!(stored[1], false, "{case:#}");
+    }
+}

@@ -1,0 +1,40 @@
+//! Many runs, many events, many tabs, bad networks.
+
+use harness::Dashboard;
+use serde_json::json;
+
+use super::agents::configuration;
+
+const CASES: [&str; 6] = ["list", "filters", "events", "tabs", "slow", "offline"];
+const RUNS: usize = 10_000;
+
+#[tokio::test]
+async fn pages_hold_for_many_runs_and_tabs() {
+    let dashboard = Dashboard::with_runs(RUNS, &configuration()).await;
+    let cases = dashboard.suite("scale", json!({}), &CASES).await;
+    let list = cases.of("list");
+    assert_eq!(list["first"]["lists"], 1, "one request for a page: {list:#}");
+    assert!(list["first"]["nodes"].as_u64().unwrap() < 3000, "{list:#}");
+    assert_eq!((&list["stable"], &list["pages"]), (&json!(true), &json!([1, 1, 1, 1, 1])), "{list:#}");
+    let shown = list["first"]["rows"].as_u64().unwrap();
+    assert_eq!(list["seen"].as_u64().unwrap(), shown * 6, "no run twice, and none left out: {list:#}");
+    let filters = cases.of("filters");
+    assert!(filters["text"].as_str().unwrap().contains("No run matches"), "{filters:#}");
+    assert!(filters["rows"].as_u64().unwrap() > 0, "{filters:#}");
+    let events = cases.of("events");
+    assert!(events["count"].as_u64().unwrap() >= 1000, "{events:#}");
+    assert!(
+        events["events"].as_u64().unwrap() < 500 && events["nodes"].as_u64().unwrap() < 4000,
+        "{events:#}"
+    );
+    assert!(events["last"].as_str().unwrap().contains("succeeded"), "{events:#}");
+    assert!(events["found"].as_str().unwrap().contains("row 700"), "{events:#}");
+    assert_eq!(cases.of("tabs")["shown"], 7);
+    assert_eq!(cases.of("slow")["cancels"], 1, "{:#}", cases.of("slow"));
+    let offline = cases.of("offline");
+    assert!(
+        offline["lost"].as_str().unwrap().contains("No connection") && offline["text"] == true,
+        "{offline:#}"
+    );
+    dashboard.end().await;
+}

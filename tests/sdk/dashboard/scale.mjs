@@ -1,0 +1,108 @@
+// Shows many runs and many events in the dashboard, in many tabs, over bad networks.
+import { api, ended, input, order, origin, suite, until, Visit } from "./driver.mjs";
+
+const rows = (visit) => visit.page.locator("tbody tr").count();
+const ids = (visit) => visit.page.locator("tbody tr .run-id").allInnerTexts();
+const lists = (visit) => visit.requests.filter((request) => /GET .*\/api\/v1\/runs(\?|$)/.test(request)).length;
+
+// Says to a page that its tab is hidden, as a browser does with tabs in the background.
+const hide = (page) => page.evaluate(() => {
+  for (const [name, value] of [["hidden", true], ["visibilityState", "hidden"]]) Object.defineProperty(document, name, { configurable: true, get: () => value });
+  document.dispatchEvent(new Event("visibilitychange"));
+});
+
+// Opens seven tabs of one page with a stream; returns how many show it.
+async function tabs(browser, hides) {
+  const visit = await Visit.as(browser, "ann");
+  let shown = 0;
+  for (let tab = 0; tab < 7; tab += 1) {
+    const page = tab === 0 ? visit.page : await visit.context.newPage();
+    page.setDefaultTimeout(4000);
+    const opened = page.goto(`${origin}/sandbox`).then(() => page.waitForSelector("tbody tr"));
+    shown += await opened.then(() => 1, () => 0);
+    await page.waitForTimeout(200);
+    if (hides) await hide(page);
+  }
+  return shown;
+}
+
+const CASES = {
+  list: async (browser) => {
+    const visit = await Visit.as(browser, "boss");
+    visit.requests.length = 0;
+    await visit.go("/sandbox", "tbody tr");
+    const first = { rows: await rows(visit), lists: lists(visit), nodes: await visit.page.evaluate(() => document.querySelectorAll("*").length) };
+    const seen = new Set(await ids(visit));
+    const before = await ids(visit);
+    await order("ann", "newest", "test:sh");
+    await visit.page.locator(".new-rows").waitFor();
+    const stable = JSON.stringify((await ids(visit)).slice(0, 5)) === JSON.stringify(before.slice(0, 5));
+    const pages = [];
+    for (let page = 0; page < 5; page += 1) {
+      visit.requests.length = 0;
+      const last = (await ids(visit))[0];
+      await visit.page.getByRole("link", { name: "Older →" }).click();
+      await visit.page.waitForFunction((last) => document.querySelector("tbody .run-id") && document.querySelector("tbody .run-id").innerText !== last, last);
+      for (const id of await ids(visit)) seen.add(id);
+      pages.push(lists(visit));
+    }
+    return { first, stable, pages, seen: seen.size };
+  },
+  filters: async (browser) => {
+    const visit = await Visit.as(browser, "boss");
+    await visit.go("/sandbox?state=cancelled", ".empty, tbody tr");
+    const text = await visit.text();
+    await visit.page.getByRole("button", { name: /clear/i }).first().click();
+    await visit.page.waitForSelector("tbody tr");
+    return { text, rows: await rows(visit), url: visit.page.url() };
+  },
+  events: async (browser) => {
+    await order("ann", "many", "test:many");
+    const ends = await ended("ann", "many");
+    const visit = await Visit.as(browser, "ann");
+    await visit.go("/sandbox/many?tab=events", ".event");
+    await until(async () => visit.page.locator(".tab-panel .muted.num").first().innerText(), (text) => Number(text.replace(/\D/g, "")) > 200, "rows");
+    const count = Number((await visit.page.locator(".tab-panel .muted.num").first().innerText()).replace(/\D/g, ""));
+    await visit.button("To the end").click();
+    await visit.page.waitForTimeout(400);
+    const events = await visit.page.locator(".event").count();
+    const last = await visit.page.locator(".event").last().innerText();
+    await visit.page.getByRole("button", { name: /^Next failure/ }).click();
+    const found = await visit.page.locator(".event-found").innerText();
+    return { ends, count, events, last, found, nodes: await visit.page.evaluate(() => document.querySelectorAll("*").length) };
+  },
+  tabs: async (browser) => ({ shown: await tabs(browser, true) }),
+  slow: async (browser) => {
+    await order("ann", "slow", "test:long");
+    await until(async () => (await api("ann", "GET", "/runs/slow")).json.state, (state) => state === "running", "slow runs", 40_000);
+    const visit = await Visit.as(browser, "ann");
+    await visit.page.route("**/api/v1/**", async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 1200));
+      await route.continue().catch(() => undefined);
+    });
+    await visit.page.goto(`${origin}/sandbox/slow`);
+    await visit.page.waitForSelector(".skeleton");
+    await visit.page.getByRole("button", { name: "Cancel …" }).click();
+    const confirm = visit.button("Cancel the run");
+    await confirm.click();
+    await visit.page.locator("dialog button[type=submit]:disabled").waitFor();
+    await visit.page.locator("dialog button[type=submit]").click({ force: true, timeout: 500 }).catch(() => undefined);
+    await visit.page.locator("dialog").waitFor({ state: "detached" });
+    await ended("ann", "slow");
+    return { cancels: visit.requests.filter((request) => request.endsWith("/cancel")).length };
+  },
+  offline: async (browser) => {
+    const visit = await Visit.as(browser, "ann");
+    await visit.go("/sandbox", "tbody tr");
+    await visit.context.setOffline(true);
+    await visit.page.getByRole("link", { name: "Accounts" }).click();
+    await visit.page.waitForSelector("[role=alert]");
+    const lost = await visit.page.locator("[role=alert]").first().innerText();
+    await visit.context.setOffline(false);
+    await visit.button("Try again").first().click();
+    await visit.page.waitForSelector("tbody tr");
+    return { lost, text: (await visit.text()).includes("acct-7") };
+  },
+};
+
+await suite(CASES);
