@@ -1,4 +1,5 @@
 /** Chooses among the agents that can run. */
+import { visibleText } from "../../components/agent-text/marks";
 import { ErrorNote } from "../../components/ErrorNote";
 import type { Agents } from "./useAgents";
 
@@ -19,10 +20,13 @@ export function AgentChoice({ agents, agent, onAgent }: AgentChoiceProps) {
   return (
     <label className="agent-choice">
       <span className="visually-hidden">Agent</span>
-      <select value={agent ?? ""} onFocus={refresh} onChange={(event) => onAgent(event.target.value)} title={chosen?.description}>
+      <select
+        value={agent ?? ""} onFocus={refresh} onChange={(event) => onAgent(event.target.value)}
+        title={chosen === undefined ? undefined : visibleText(chosen.description)}
+      >
         {list.agents.map((one) => (
           <option key={one.agentId} value={one.agentId}>
-            {one.name} ({one.agentId})
+            {visibleText(`${one.name} (${one.agentId})`)}
           </option>
         ))}
       </select>

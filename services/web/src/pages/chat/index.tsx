@@ -4,6 +4,7 @@ import { useState } from "react";
 import { useLoad } from "../../api/useLoad";
 import { Link, useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
+import { AgentText } from "../../components/agent-text/AgentText";
 import { EmptyState } from "../../components/EmptyState";
 import { ErrorNote } from "../../components/ErrorNote";
 import { Skeleton } from "../../components/Skeleton";
@@ -45,6 +46,11 @@ function OpenThread({ thread, account, threads }: { thread: string; account: str
   if (page.data === null) {
     return (
       <div className="chat-main">
+        <div className="chat-head">
+          <h1>
+            <AgentText text={listed ?? thread} form="inline" />
+          </h1>
+        </div>
         <ThreadState error={page.error} onRetry={page.reload} />
       </div>
     );

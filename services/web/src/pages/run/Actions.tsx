@@ -4,6 +4,7 @@ import { api } from "../../api/client";
 import { announce } from "../../app/announce";
 import { useShortcuts } from "../../app/keys";
 import { useSession } from "../../app/session";
+import { AgentText } from "../../components/agent-text/AgentText";
 import { Confirm } from "../../components/Dialog";
 import { isActive } from "../runs/active";
 import type { RunDetails } from "./useRun";
@@ -46,7 +47,8 @@ export default function Actions({ run, onChange }: { run: RunDetails; onChange: 
       {asked === "cancel" && (
         <Confirm title="Cancel this run?" action="Cancel the run" tone="danger" onConfirm={cancel} onClose={close}>
           <p>
-            The agent of <bdi>{run.runId}</bdi> is asked to stop, and killed if it does not. What it has used is paid for.
+            The agent of <AgentText text={run.runId} form="inline" /> is asked to stop, and killed if it does not. What it has used
+            is paid for.
           </p>
         </Confirm>
       )}

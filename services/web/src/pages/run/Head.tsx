@@ -88,7 +88,7 @@ function Facts({ run }: { run: RunDetails }) {
       <Fact label="Ordered"><Time at={run.createdAt} /></Fact>
       <Fact label="Took"><Elapsed from={run.startedAt} to={run.endedAt} /></Fact>
       {run.attempt > 0 && <Fact label="Attempt">{run.attempt + 1}</Fact>}
-      {run.priority !== "normal" && <Fact label="Priority">{run.priority}</Fact>}
+      {run.priority !== "normal" && <Fact label="Priority">{inline(run.priority)}</Fact>}
       {run.usage !== undefined && (
         <>
           <Fact label="Model calls"><CallCount calls={run.usage.calls} refused={run.usage.refusedCalls} /></Fact>

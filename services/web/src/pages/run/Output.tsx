@@ -35,7 +35,7 @@ export function Output({ runId, output, version }: { runId: string; output: Outp
       <VirtualList
         label="Output" items={blocks} keyOf={(block) => block.key} estimate={ROW_PX} follows
         render={({ piece }) => (
-          <div className={`output-block output-${piece.stream}`}>
+          <div className={`output-block output-${piece.stream === "stderr" ? "stderr" : "stdout"}`}>
             {shown === "both" && <span className="output-name"><AgentText text={piece.stream} form="inline" /></span>}
             {piece.missingBytes > 0 ? (
               <p className="cut">{formatBytes(piece.missingBytes)} were left out here.</p>

@@ -21,7 +21,7 @@ export function runColumns(seesAccounts: boolean): Column<Run>[] {
       id: "run", label: "Run", isWide: true,
       cell: (run) => (
         <Link to={`/sandbox/${encodePart(run.runId)}`} className="run-id">
-          <bdi>{run.runId}</bdi>
+          <AgentText text={run.runId} form="inline" />
         </Link>
       ),
     },
