@@ -196,7 +196,8 @@ impl UiStream {
             return Vec::new();
         }
         // Arguments that were cut are no JSON any more.
-        let input = serde_json::from_str(arguments).unwrap_or_else(|_cut| json!({ "text": arguments }));
+        let parsed = serde_json::from_str(arguments).ok().filter(|input| !is_refused(input));
+        let input = parsed.unwrap_or_else(|| json!({ "text": arguments }));
         let mut chunks = self.end_text();
         let start = json!({ "type": "tool-input-start" });
         let available = json!({ "type": "tool-input-available", "input": input });
@@ -280,6 +281,19 @@ fn tool_chunk(mut chunk: Value, id: &str) -> Value {
     chunk
 }
 
+/// Returns whether the AI SDK refuses to parse a chunk with this value in it: it has a key that could change the prototype of
+/// an object. The whole stream would end there.
+fn is_refused(value: &Value) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(key, field)| {
+            let has_prototype = || field.get("prototype").is_some();
+            key == "__proto__" || key == "constructor" && has_prototype() || is_refused(field)
+        }),
+        Value::Array(items) => items.iter().any(is_refused),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use platform_core::{host_tools::ToolCallState, record::Tokens};
@@ -331,6 +345,25 @@ mod tests {
         assert_eq!(written(&[delta("a"), answer("ab")]), (longer, "ab".to_owned()), "the rest follows");
         assert_eq!(written(&[answer("ab")]).1, "ab");
         assert_eq!(written(&[delta("ab"), call("c"), answer("ab")]).1, "ab");
+    }
+
+    /// An agent could end the stream of its own answer with them.
+    #[test]
+    fn inputs_that_clients_refuse_stay_text() {
+        let input = |arguments: &str| {
+            let mut stream = UiStream::of("r1");
+            stream.tool_call("c", "bash", arguments)[1]["input"].clone()
+        };
+        for refused in [
+            r#"{"__proto__":{"polluted":1}}"#,
+            r#"{"a":[{"\u005f_proto__":1}]}"#,
+            r#"{"a":{"constructor":{"prototype":{}}}}"#,
+        ] {
+            assert_eq!(input(refused), json!({ "text": refused }));
+        }
+        for taken in [r#"{"a":"__proto__"}"#, r#"{"constructor":"x"}"#, "[1]"] {
+            assert_eq!(input(taken).to_string(), taken);
+        }
     }
 
     #[test]
