@@ -37,7 +37,7 @@ fn assert_other_origins_are_refused(case: &Value) {
         let answers = seen["answers"].as_array().unwrap();
         let passed: Vec<_> =
             answers.iter().filter(|answer| answer.as_str().unwrap().starts_with('2')).collect();
-        assert!(passed.is_empty() && answers.len() >= 3, "{name}: {seen:#}");
+        assert!(passed.is_empty() && answers.len() >= 2, "{name}: {seen:#}");
         assert_eq!(seen["got"], json!(["TypeError", "opaque 0"]), "{name}: nothing can be read");
     }
     assert_eq!(case["before"], "running", "nothing was changed");
@@ -77,7 +77,7 @@ async fn only_who_may_sees_and_acts() {
     assert_other_origins_are_refused(cases.of("other_origins"));
     let framing = cases.of("framing");
     assert_eq!(framing["control"], "inner", "{framing:#}");
-    assert!(!text(framing, "dashboard").contains("Runs"), "{framing:#}");
+    assert!(text(framing, "dashboard").contains("refused to connect"), "{framing:#}");
     let rebinding = cases.of("rebinding");
     assert_eq!(
         (&rebinding["own"], &rebinding["shows"], &rebinding["control"]),
@@ -85,7 +85,7 @@ async fn only_who_may_sees_and_acts() {
     );
     assert_roles(cases.of("viewer"));
     let foreign = cases.of("foreign");
-    assert_eq!((&foreign["status"], &foreign["listed"]), (&json!([404, 404]), &json!(false)), "{foreign:#}");
+    assert_eq!((&foreign["status"], &foreign["listed"]), (&json!([404, 404]), &json!([])), "{foreign:#}");
     assert!(text(foreign, "text").contains("Not found, or of another account"), "{foreign:#}");
     let revoked = cases.of("revoked");
     assert!(

@@ -83,7 +83,8 @@ async fn hostile_texts_stay_texts() {
     assert_pull_requests(cases.of("pull_requests"));
     let raw = cases.of("downloads");
     assert!(raw["name"].as_str().unwrap().ends_with(".stderr.txt"), "{raw:#}");
-    assert!(raw["ran"].is_null() && !raw["raw"][0].as_str().unwrap_or_default().contains("html"), "{raw:#}");
+    assert!(raw["ran"].is_null() && !raw["raw"][0].as_str().unwrap().contains("html"), "{raw:#}");
+    assert_eq!(raw["raw"][1], "nosniff", "{raw:#}");
     assert_forged(cases.of("forged"));
     dashboard.end().await;
 }
@@ -111,7 +112,8 @@ fn assert_pull_requests(case: &Value) {
 
 /// A browser sends a question, and never what was answered or decided.
 fn assert_forged(case: &Value) {
-    assert_eq!(case["sent"]["approval"][0], 400, "{case:#}");
+    assert_eq!((&case["sent"]["history"][0], &case["sent"]["approval"][0]), (&json!(200), &json!(400)), "{case:#}");
+    assert_eq!((&case["stored"][0][0], &case["stored"][1][0]), (&json!(200), &json!(404)), "{case:#}");
     for stored in case["stored"].as_array().unwrap() {
         assert_eq!(stored[1], false, "{case:#}");
     }

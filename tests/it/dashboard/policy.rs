@@ -12,7 +12,7 @@ async fn pages_keep_to_their_policy() {
     let dashboard = Dashboard::start("", &configuration()).await;
     let cases = dashboard.suite("policy", json!({}), &CASES).await;
     let pages = cases.of("pages");
-    for what in ["violations", "reports", "foreign", "errors"] {
+    for what in ["violations", "reports", "foreign", "errors", "crashes"] {
         assert_eq!(pages[what], json!([]), "{what}: {pages:#}");
     }
     assert_eq!(pages["evals"], json!({}), "no page makes code of text");

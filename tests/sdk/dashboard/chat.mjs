@@ -135,13 +135,21 @@ const CASES = {
     const row = await visit.page.locator("tbody tr", { hasText: "test:missing" }).innerText();
     return { offered, row };
   },
-  limit: async (browser) => {
-    const visit = await Visit.as(browser, "low", { home });
-    await api("boss", "PUT", "/freezes/accounts/acct-low", { reason: "too much" });
-    await ask(visit, "test:sh", "Too much");
+  busy: async (browser) => {
+    const visit = await open(browser);
+    await ask(visit, "test:sh", "First");
+    await done(visit);
+    const message = { id: "by-hand", role: "user", parts: [{ type: "text", text: "By a program" }] };
+    const other = api("ann", "POST", "/ai/chat", { id: thread(visit), trigger: "submit-message", message, graphName: "test:words" });
+    await until(async () => (await api("ann", "GET", "/runs?limit=1")).json.runs[0].state, (state) => state !== "succeeded", "the other order");
+    await visit.page.fill("#question", "Me too");
+    await visit.page.keyboard.press("Enter");
     await visit.page.locator("[role=alert]").waitFor();
-    const text = await visit.page.locator("[role=alert]").innerText();
-    return { text, kept: posts(visit) };
+    const refused = await visit.page.locator("[role=alert]").innerText();
+    await visit.button("Show that answer").click();
+    await shows(visit, WHOLE);
+    await other;
+    return { refused, draft: await visit.page.inputValue("#question"), text: await visit.page.locator(".chat-log").innerText() };
   },
 };
 

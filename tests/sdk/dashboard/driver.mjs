@@ -9,16 +9,17 @@ export const input = JSON.parse(process.env.INPUT);
 export const { origin, tokens } = input;
 const PATIENCE = 20_000;
 
-// Runs the cases in one Chromium.
+// Runs the cases in one Chromium; only those that `input.only` names, if a person looks at some.
 export async function suite(cases, switches = []) {
   const browser = await launch(switches);
   for (const [name, run] of Object.entries(cases)) {
+    if (input.only?.includes(name) === false) continue;
     const began = Date.now();
     let observed;
     try {
       observed = await run(browser);
     } catch (error) {
-      observed = { failed: String(error.stack).slice(0, 1500) };
+      observed = { failed: String(error.stack).slice(0, 1500), shown: await shown(browser) };
     }
     for (const context of browser.contexts()) await context.close();
     console.log(JSON.stringify({ case: name, ms: Date.now() - began, ...observed }));
@@ -26,10 +27,17 @@ export async function suite(cases, switches = []) {
   await browser.close();
 }
 
+// What the open pages show, for those who look why a case broke off.
+function shown(browser) {
+  const pages = browser.contexts().flatMap((context) => context.pages());
+  return Promise.all(pages.map((page) => page.evaluate(() => `${location.href} ${document.body.innerText.slice(0, 1500)}`).catch(String)));
+}
+
 // A context with one page, and what happened in it.
 export class Visit {
   violations = [];
   errors = [];
+  crashes = [];
   foreign = [];
   requests = [];
   answers = [];
@@ -59,7 +67,7 @@ export class Visit {
 
   watch(page) {
     page.setDefaultTimeout(PATIENCE);
-    page.on("pageerror", (error) => this.errors.push(String(error)));
+    page.on("pageerror", (error) => this.crashes.push(String(error)));
     page.on("console", (message) => this.errors.push(`${message.type()}: ${message.text()}`));
     page.on("request", (request) => {
       const url = request.url();
@@ -80,7 +88,7 @@ export class Visit {
   async go(path, selector = "#main h1") {
     await this.page.goto(this.home + path);
     await this.page.waitForSelector(selector);
-    await this.page.waitForFunction(() => document.querySelector(".skeleton") === null);
+    await this.page.waitForSelector(".skeleton", { state: "detached" });
   }
 
   // Waits until the page shows this text.
@@ -133,7 +141,7 @@ export async function elsewhere(pages) {
   const asked = [];
   const server = createServer((request, response) => {
     asked.push(request.url);
-    const text = pages[request.url];
+    const text = pages[new URL(request.url, "http://x").pathname];
     response.writeHead(text === undefined ? 404 : 200, { "content-type": "text/html; charset=utf-8" });
     response.end(text ?? "");
   });

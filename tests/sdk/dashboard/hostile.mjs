@@ -19,7 +19,7 @@ async function audits(browser, who, paths, prepare = () => undefined) {
     for (const summary of await visit.page.locator("summary").all()) await summary.click().catch(() => undefined);
     pages[path] = { ...(await audit(visit.page)), marks: await visit.page.locator(".mark").count(), text: (await visit.text()).slice(0, 6000) };
   }
-  return { pages, foreign: visit.foreign, violations: visit.violations, crashes: visit.errors.filter((error) => !error.includes(":")) };
+  return { pages, foreign: visit.foreign, violations: visit.violations, crashes: visit.crashes };
 }
 
 const TABS = ["answer", "events", "output", "tools", "calls", "refusals", "git", "timeline"];
@@ -34,7 +34,7 @@ async function spoil(visit, text) {
     if (value === null || typeof value !== "object") return value;
     return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, spoiled(one, name)]));
   };
-  await visit.page.route("**/api/v1/**", async (route) => {
+  const serve = async (route) => {
     const path = new URL(route.request().url()).pathname;
     if (/\/(session|dashboard|changes|stream)$/.test(path)) return route.continue();
     const answer = await route.fetch();
@@ -45,7 +45,9 @@ async function spoil(visit, text) {
     }
     if (body === "") return route.fulfill({ response: answer });
     return route.fulfill({ status: answer.status(), contentType: "application/json", body: JSON.stringify(spoiled(JSON.parse(body), "")) });
-  });
+  };
+  // A page that has gone takes no answers any more.
+  await visit.page.route("**/api/v1/**", (route) => serve(route).catch(() => undefined));
 }
 
 // A commit with a pull request at each of these addresses, as the API would answer.
@@ -139,9 +141,11 @@ const CASES = {
     await visit.go("/sandbox/hostile?tab=output");
     const [download] = await Promise.all([visit.page.waitForEvent("download"), visit.button("Save stderr").click()]);
     const logs = await api("ann", "GET", "/runs/hostile/logs");
-    const raw = await visit.page.goto(`${origin}/api/v1/runs/hostile/logs?stream=stderr`).catch((error) => error.message);
-    const headers = raw?.headers?.() ?? {};
-    return { name: download.suggestedFilename(), logs: logs.status, raw: [headers["content-type"], headers["x-content-type-options"]], ran: await visit.page.evaluate(() => window.ran ?? null).catch(() => null) };
+    const raw = await visit.page.evaluate(async () => {
+      const { headers } = await fetch("/api/v1/runs/hostile/logs");
+      return [headers.get("content-type"), headers.get("x-content-type-options")];
+    });
+    return { name: download.suggestedFilename(), logs: logs.status, raw, ran: await visit.page.evaluate(() => window.ran ?? null).catch(() => null) };
   },
   forged: async (browser) => {
     const visit = await Visit.as(browser, "ann");

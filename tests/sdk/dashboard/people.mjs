@@ -2,8 +2,8 @@
 import { api, breaches, ended, input, order, origin, running, suite, tabTo, tokens, until, Visit } from "./driver.mjs";
 
 const PAGES = [
-  "/sandbox", "/sandbox/failed", "/sandbox/failed?tab=events", "/sandbox/failed?tab=output", "/sandbox/failed?tab=timeline", "/chat", "/chat/talk", "/approvals", "/accounts",
-  "/accounts/acct-7", "/agents", "/agents/draft", "/gateways", "/system", "/studio", "/no-such-page",
+  "/sandbox", "/sandbox/failed", "/sandbox/failed?tab=events", "/sandbox/failed?tab=output", "/sandbox/failed?tab=timeline", "/chat", "/chat/talk", "/chat/never-was", "/approvals", "/accounts",
+  "/accounts/acct-7", "/agents", "/agents/draft", "/gateways", "/system", "/studio", "/sandbox/never-was",
 ];
 
 // Waits until a call of this run waits, and returns its id.
@@ -29,7 +29,7 @@ async function checked(browser, options) {
   const broken = {};
   let passes = 0;
   for (const path of PAGES) {
-    await visit.go(path, "#main");
+    await visit.go(path);
     await visit.page.waitForTimeout(150);
     const seen = await breaches(visit.page);
     passes += seen.passes;
@@ -43,8 +43,8 @@ async function checked(browser, options) {
 const CASES = {
   ordered: async () => {
     await order("ann", "failed", "test:fails");
-    await order("ann", "talked", "test:sh", { stateKey: "talk" });
-    return { states: [await ended("ann", "failed"), await ended("ann", "talked")] };
+    await order("boss", "talked", "test:sh", { stateKey: "talk" });
+    return { states: [await ended("ann", "failed"), await ended("boss", "talked")] };
   },
   approve: async (browser) => {
     const visit = await Visit.as(browser, "ann");

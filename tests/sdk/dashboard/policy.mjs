@@ -1,9 +1,9 @@
 // Looks for breaches of the Content Security Policy on all pages of the dashboard, and plants some.
-import { elsewhere, ended, order, origin, suite, Visit } from "./driver.mjs";
+import { elsewhere, ended, order, origin, suite, tokens, Visit } from "./driver.mjs";
 
 const PAGES = [
   "/sandbox", "/sandbox?state=failed", "/sandbox/done", "/chat", "/chat/thread-1", "/approvals", "/accounts", "/accounts/acct-7",
-  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/gateways", "/studio", "/system", "/no-such-page",
+  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/gateways", "/studio", "/system", "/sandbox/never-was",
 ];
 const TABS = ["events", "output", "calls", "tools", "refusals", "receipts", "git", "timeline"];
 const SCRIPT = "<script>window.planted = 1</script><img src=x onerror='window.planted = 1'>";
@@ -43,12 +43,11 @@ const CASES = {
     await ended("ann", "done");
     const visit = await Visit.open(browser);
     await visit.context.addInitScript(countEvals);
-    const { boss } = (await import("./driver.mjs")).tokens;
-    await visit.signIn(boss);
+    await visit.signIn(tokens.boss);
     const evals = {};
     const titles = [];
     for (const path of [...PAGES, ...TABS.map((tab) => `/sandbox/done?tab=${tab}`)]) {
-      await visit.go(path, "#main");
+      await visit.go(path);
       await visit.page.waitForTimeout(250);
       titles.push(await visit.page.title());
       const count = await visit.page.evaluate(() => window.evals);
@@ -56,7 +55,7 @@ const CASES = {
     }
     const control = await visit.page.evaluate(() => { try { new window.Function("1"); } catch { /* The policy forbids it. */ } return window.evals; });
     return {
-      violations: visit.violations, reports: visit.requests.filter((request) => request.includes("csp-reports")), foreign: visit.foreign,
+      violations: visit.violations, reports: visit.requests.filter((request) => request.includes("csp-reports")), foreign: visit.foreign, crashes: visit.crashes,
       evals, control, titles: [...new Set(titles)].length, errors: visit.errors.filter((error) => error.startsWith("error:") && !/status of 40\d/.test(error)),
     };
   },

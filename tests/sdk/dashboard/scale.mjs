@@ -93,7 +93,10 @@ const CASES = {
   },
   offline: async (browser) => {
     const visit = await Visit.as(browser, "ann");
-    await visit.go("/sandbox", "tbody tr");
+    // The code of a page is there once the page was shown.
+    await visit.go("/accounts");
+    await visit.page.getByRole("link", { name: "Runs", exact: true }).click();
+    await visit.page.waitForSelector("tbody tr .run-id");
     await visit.context.setOffline(true);
     await visit.page.getByRole("link", { name: "Accounts" }).click();
     await visit.page.waitForSelector("[role=alert]");
