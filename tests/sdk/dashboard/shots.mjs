@@ -41,6 +41,7 @@ const CASES = {
     await order("ann", "watch-the-build", "team:watch");
     await running("ann", "watch-the-build");
     const visit = await open(browser);
+    await visit.page.setViewportSize({ width: 1280, height: 600 });
     await visit.go("/sandbox", "tbody tr");
     return shot(visit, "runs");
   },
