@@ -127,6 +127,7 @@ const CASES = {
     for (const who of ["reader", "ann"]) {
       const visit = await Visit.as(browser, who);
       await visit.go("/sandbox/live");
+      await visit.says(who === "reader" ? "take the role member" : "Cancel …");
       const buttons = () => visit.page.locator("main button").allInnerTexts();
       const run = (await buttons()).filter((text) => /Cancel|Start again/.test(text));
       const says = (await visit.text()).includes("take the role member");

@@ -39,8 +39,8 @@ async function plant(browser, keeps) {
 
 const CASES = {
   pages: async (browser) => {
-    await order("ann", "done", "test:sh", { stateKey: "thread-1" });
-    await ended("ann", "done");
+    await order("boss", "done", "test:sh", { stateKey: "thread-1" });
+    await ended("boss", "done");
     const visit = await Visit.open(browser);
     await visit.context.addInitScript(countEvals);
     await visit.signIn(tokens.boss);
