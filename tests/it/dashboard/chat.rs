@@ -5,8 +5,7 @@ use serde_json::json;
 
 use super::agents::configuration;
 
-const CASES: [&str; 8] =
-    ["finish", "stop", "reload", "ready", "cut", "double_click", "absent_agent", "busy"];
+const CASES: [&str; 8] = ["finish", "stop", "reload", "ready", "cut", "double_click", "absent_agent", "busy"];
 const WHOLE: [&str; 1] = ["one two three four five six"];
 
 #[tokio::test]
@@ -39,7 +38,10 @@ async fn each_question_is_answered_once() {
     let row = absent["row"].as_str().unwrap();
     assert!(row.contains("cannot run") && row.contains("nowhere:1"), "{absent:#}");
     let busy = cases.of("busy");
-    assert!(busy["refused"].as_str().unwrap().contains("thread_busy") && busy["draft"] == "Me too", "{busy:#}");
+    assert!(
+        busy["refused"].as_str().unwrap().contains("thread_busy") && busy["draft"] == "Me too",
+        "{busy:#}"
+    );
     assert!(busy["text"].as_str().unwrap().contains("By a program"), "{busy:#}");
     dashboard.end().await;
 }

@@ -112,7 +112,11 @@ fn assert_pull_requests(case: &Value) {
 
 /// A browser sends a question, and never what was answered or decided.
 fn assert_forged(case: &Value) {
-    assert_eq!((&case["sent"]["history"][0], &case["sent"]["approval"][0]), (&json!(200), &json!(400)), "{case:#}");
+    assert_eq!(
+        (&case["sent"]["history"][0], &case["sent"]["approval"][0]),
+        (&json!(200), &json!(400)),
+        "{case:#}"
+    );
     assert_eq!((&case["stored"][0][0], &case["stored"][1][0]), (&json!(200), &json!(404)), "{case:#}");
     for stored in case["stored"].as_array().unwrap() {
         assert_eq!(stored[1], false, "{case:#}");

@@ -55,11 +55,12 @@ async function pullRequests(browser, addresses) {
   const visit = await Visit.as(browser, "ann");
   const links = {};
   for (const url of addresses) {
-    await visit.page.route("**/api/v1/runs/hostile", async (route) => {
+    const serve = async (route) => {
       const answer = await route.fetch();
       const commits = { repository: "https://github.com/a/b", base: "main", branch: "b", stage: "published", commits: 1, changedFiles: 1, log: [], pullRequest: { number: 7, url }, objections: [] };
       await route.fulfill({ response: answer, json: { ...(await answer.json()), commits } });
-    });
+    };
+    await visit.page.route("**/api/v1/runs/hostile", (route) => serve(route).catch(() => undefined));
     await visit.go("/sandbox/hostile?tab=git");
     await visit.page.waitForSelector(".tab-panel .facts, .tab-panel .panel");
     links[url] = await visit.page.evaluate(() => [...document.querySelectorAll(".tab-panel a")].map((link) => link.href));
