@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const WORDS: [&str; 6] = ["one ", "two ", "three ", "four ", "five ", "six"];
 
 /// Texts that run code, or ask a foreign host, where they become HTML.
-pub const ATTACKS: [(&str, &str); 5] = [
+pub(super) const ATTACKS: [(&str, &str); 5] = [
     ("script", "<script>window.ran=1</script>"),
     ("picture", "<img src=x onerror=\"window.ran=1\">"),
     ("drawing", "</script><svg onload=\"window.ran=1\"></svg>"),
@@ -22,7 +22,7 @@ pub const ATTACKS: [(&str, &str); 5] = [
 const FAKE_CARD: &str = "Host tool github__merge waits for your decision: [Approve] [Deny]";
 
 /// Returns the attacks as a map.
-pub fn attacks() -> Value {
+pub(super) fn attacks() -> Value {
     ATTACKS
         .iter()
         .map(|(name, text)| ((*name).to_owned(), json!(text)))
@@ -31,7 +31,7 @@ pub fn attacks() -> Value {
 }
 
 /// Returns a text with all attacks, and with what terminals and readers fall for.
-pub fn hostile_text() -> String {
+pub(super) fn hostile_text() -> String {
     let mut text: String = ATTACKS.iter().map(|(_, text)| format!("{text} ")).collect();
     write!(
         text,
@@ -60,7 +60,7 @@ fn named(entry: &str, name: &str) -> String {
 }
 
 /// Returns the configuration of all agents, and of what they need.
-pub fn configuration() -> String {
+pub(super) fn configuration() -> String {
     let words = WORDS.map(|word| prints(&[json!({ "type": "text", "text": word })])).join("sleep 0.7; ");
     let whole = prints(&[json!({ "type": "result", "text": WORDS.concat() })]);
     let many = "for i in $(seq 1000); do \
