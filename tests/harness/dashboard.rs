@@ -34,7 +34,7 @@ pub struct Dashboard {
     dir: TempDir,
 }
 
-/// What a suite observed, case by case.
+/// Observations of a suite, case by case.
 #[derive(Debug)]
 pub struct Cases(Vec<Value>);
 

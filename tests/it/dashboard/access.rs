@@ -1,4 +1,4 @@
-//! Who may look, who may act: sessions of browsers, other origins, roles, accounts.
+//! Tests who may look and who may act: sessions of browsers, other origins, roles, accounts.
 
 use harness::Dashboard;
 use serde_json::{Value, json};

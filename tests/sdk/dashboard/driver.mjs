@@ -27,7 +27,7 @@ export async function suite(cases, switches = []) {
   await browser.close();
 }
 
-// What the open pages show, for those who look why a case broke off.
+// Texts of the open pages, for those who look why a case broke off.
 function shown(browser) {
   const pages = browser.contexts().flatMap((context) => context.pages());
   return Promise.all(pages.map((page) => page.evaluate(() => `${location.href} ${document.body.innerText.slice(0, 1500)}`).catch(String)));
