@@ -1,7 +1,7 @@
 // Signs in and out of the dashboard, and attacks that: from other origins, by other roles and accounts, by hand.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { api, elsewhere, input, order, origin, running, state, suite, tokens, until, Visit } from "./driver.mjs";
+import { api, elsewhere, ended, input, order, origin, running, state, suite, tokens, until, Visit } from "./driver.mjs";
 
 const { link, sluice } = input;
 const code = link.split("#code=")[1];
@@ -167,6 +167,7 @@ const CASES = {
     await visit.page.waitForSelector("#token", { timeout: 15_000 });
     const took = Date.now() - began;
     await api("ann", "POST", "/runs/live/cancel", {});
+    await ended("ann", "live");
     return { took, text: await visit.text() };
   },
   back: async (browser) => {

@@ -99,6 +99,7 @@ const CASES = {
     await visit.go("/sandbox/moves");
     const moving = await visit.page.evaluate(() => document.getAnimations().filter((one) => one.effect.getComputedTiming().duration > 10).length);
     await api("ann", "POST", "/runs/moves/cancel", {});
+    await ended("ann", "moves");
     return { moving };
   },
   keyboard: async (browser) => {

@@ -65,7 +65,12 @@ const CASES = {
     await until(async () => (await api("ann", "GET", "/approvals")).json.approvals.length, (count) => count === 1, "a call waits", 40_000);
     const visit = await Visit.as(browser, "ann", { viewport: { ...SIZE, height: 400 }, colorScheme: "light" });
     await visit.go("/approvals", "article.approval");
-    return shot(visit, "approvals");
+    const taken = await shot(visit, "approvals");
+    for (const run of ["ask-before-acting", "watch-the-build"]) {
+      await api("ann", "POST", `/runs/${run}/cancel`, {});
+      await ended("ann", run);
+    }
+    return taken;
   },
 };
 
