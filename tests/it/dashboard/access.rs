@@ -92,6 +92,6 @@ async fn only_who_may_sees_and_acts() {
     );
     let back = cases.of("back");
     assert_eq!((&back["status"], &back["cookies"]), (&json!(401), &json!(0)), "{back:#}");
-    assert!(text(back, "text").contains("Sign in") && !text(back, "text").contains("kept"), "{back:#}");
+    assert!(text(back, "text").contains("Sign in") && !text(back, "text").contains("test:long"), "{back:#}");
     dashboard.end().await;
 }
