@@ -82,12 +82,15 @@ impl ConnectionScope {
         Self(EVERYTHING.into())
     }
 
-    /// Returns whether a connection with this scope may be used for `wanted`.
+    /// Returns whether a connection with this scope may be used for `wanted`. The case of letters does not matter: it
+    /// does not in a name at GitHub, and another credential would act in place of the account's.
     #[must_use]
     pub fn covers(&self, wanted: &Self) -> bool {
         match self.0.strip_suffix('*') {
-            Some(beginning) => wanted.0.starts_with(beginning),
-            None => self == wanted,
+            Some(beginning) => {
+                wanted.0.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+            }
+            None => self.0.eq_ignore_ascii_case(&wanted.0),
         }
     }
 }
@@ -134,6 +137,8 @@ mod tests {
         for (held, wanted, covers) in [
             ("acme/app", "acme/app", true),
             ("acme/app", "acme/app2", false),
+            ("Acme/App", "acme/app", true),
+            ("acme/*", "Acme/app", true),
             ("acme/*", "acme/app", true),
             ("acme/*", "acme", false),
             ("acme/*", "other/acme/app", false),

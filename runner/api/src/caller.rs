@@ -160,6 +160,13 @@ impl Caller {
         }
     }
 
+    /// Checks that the caller may change credentials of its account. All agents and repositories of the account use them,
+    /// so a token that is limited to some may not.
+    pub(crate) fn may_change_connections(&self) -> Result<(), Error> {
+        let limited = |principal: &Principal| principal.agents.is_some() || principal.repositories.is_some();
+        if self.principal().is_some_and(limited) { Err(Error::LimitedPrincipal) } else { Ok(()) }
+    }
+
     /// Returns the repositories that the caller's runs may work on; `None` if only its account bounds them.
     pub(crate) fn repositories(&self) -> Option<&[String]> {
         self.principal().and_then(|principal| principal.repositories.as_deref())

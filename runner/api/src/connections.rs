@@ -196,6 +196,7 @@ pub(crate) async fn add(
     let body = read_json(request, MAX_BODY).await?;
     // serde names a wrong value in its message, and it may be the secret.
     let body: NewConnectionBody = serde_json::from_value(body).map_err(|error| without_values(&error))?;
+    caller.may_change_connections()?;
     let kind = body.kind()?;
     let NewConnectionBody { account, provider, scope, secret, replace, .. } = body;
     let secret = Secret::new(secret);
@@ -239,6 +240,7 @@ pub(crate) async fn remove(
     request: Request,
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
+    caller.may_change_connections()?;
     let stored = find(&context, &caller, &connection).await?;
     context.opened().await?.store.remove_connection(&stored.id).await?;
     tracing::info!(connection = %stored.id, account = %stored.place.account, by = caller.name(), "connection removed");

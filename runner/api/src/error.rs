@@ -79,6 +79,11 @@ pub(super) enum Error {
         /// Role of the principal.
         role: PrincipalRole,
     },
+    /// The principal is limited to agents or repositories, and the action concerns all of its account.
+    #[error(
+        "the principal is limited to agents or repositories, and runs of its whole account use connections"
+    )]
+    LimitedPrincipal,
     /// The principal may not run the agent.
     #[error("the principal may not run {agent}")]
     Agent {
@@ -189,7 +194,7 @@ impl Error {
             Self::Unauthenticated => Problem::UNAUTHENTICATED,
             Self::SignInLink => Problem::LINK_INVALID,
             Self::TooManyAttempts { .. } => Problem::TOO_MANY_ATTEMPTS,
-            Self::Role { .. } => Problem::FORBIDDEN,
+            Self::Role { .. } | Self::LimitedPrincipal => Problem::FORBIDDEN,
             Self::Agent { .. } => Problem::AGENT_FORBIDDEN,
             Self::Limits => Problem::LIMITS_EXCEEDED,
             Self::Account { .. } => Problem::ACCOUNT_FORBIDDEN,

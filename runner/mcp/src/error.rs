@@ -120,6 +120,21 @@ fn said(stderr: &str) -> String {
 }
 
 impl ServerError {
+    /// Returns the error for an agent. It has no name, address or failure of this host: the operator's log has them.
+    #[must_use]
+    pub fn for_agent(&self) -> String {
+        match self {
+            Self::Restarting { wait_s, reason } => {
+                format!("it is started again in {wait_s} s at the earliest; before: {}", reason.for_agent())
+            }
+            Self::NotStarted { .. } => "it cannot be started: the operator's log says why".to_owned(),
+            Self::Unreachable { .. } | Self::Address { .. } => {
+                "it cannot be reached: the operator's log says why".to_owned()
+            }
+            error => error.to_string(),
+        }
+    }
+
     /// Returns whether a call that failed so may have had its effect.
     #[must_use]
     pub const fn may_have_run(&self) -> bool {

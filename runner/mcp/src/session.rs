@@ -45,7 +45,7 @@ pub struct ServerSession {
     /// Names of the tools that may be used.
     wanted: Vec<String>,
     timeout: Millis,
-    listing: Mutex<Listing>,
+    listing: Mutex<Option<Listing>>,
     /// Set after a call without an answer: the server may hang.
     is_suspect: AtomicBool,
 }
@@ -114,10 +114,10 @@ impl ServerSession {
             link,
             wanted,
             timeout: server.timeout,
-            listing: Mutex::new(Listing::default()),
+            listing: Mutex::default(),
             is_suspect: AtomicBool::new(false),
         };
-        *session.listing.lock().await = session.list().await?;
+        *session.listing.lock().await = Some(session.list().await?);
         Ok(session)
     }
 
@@ -131,9 +131,13 @@ impl ServerSession {
             self.check_answers().await?;
         }
         if self.link.take_stale() {
-            *listing = self.list().await?;
+            // A list that fails now is asked for again by the next call: the one before is not used.
+            *listing = None;
         }
-        Ok(listing.clone())
+        match &*listing {
+            Some(listing) => Ok(listing.clone()),
+            None => Ok(listing.insert(self.list().await?).clone()),
+        }
     }
 
     /// Calls a tool. Cancel safe.

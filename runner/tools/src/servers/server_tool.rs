@@ -66,11 +66,7 @@ impl ServerTool {
         tracing::warn!(%server, error = report::chain(error), "tool server unavailable");
         match error {
             ServerError::Credential { code, message } => ToolError::denied(code, message.clone()),
-            // The log of the operator says more about this host.
-            ServerError::NotStarted { .. } => {
-                self.missing(&format!("server {server} cannot be started: the operator's log says why"))
-            }
-            error => self.missing(&format!("server {server}: {error}")),
+            error => self.missing(&format!("server {server}: {}", error.for_agent())),
         }
     }
 
@@ -78,7 +74,7 @@ impl ServerTool {
     fn failed(&self, error: &ServerError) -> ToolError {
         let server = &self.tool.server;
         tracing::warn!(%server, tool = self.tool.tool, error = report::chain(error), "call of a tool server failed");
-        let message = format!("server {server}: {error}");
+        let message = format!("server {server}: {}", error.for_agent());
         match error {
             error if error.may_have_run() && self.spec.effect == Effect::Writes => {
                 ToolError::unknown(format!("{message}; the call may have had its effect"))

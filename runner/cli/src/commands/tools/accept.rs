@@ -148,7 +148,11 @@ fn report(arguments: &Arguments, reviewed: &[ReviewedTool], is_agreed: bool) -> 
     } else if is_agreed {
         writeln!(io::stdout(), "accepted: {open}; calls of them are possible at once")?;
     } else if open > 0 {
-        writeln!(io::stderr(), "nothing accepted; next: sluice tools accept {server} --yes")?;
+        let words = [&[server.to_string()], &arguments.tools[..]].concat().join(" ");
+        writeln!(
+            io::stderr(),
+            "nothing accepted; next, once you have read it: sluice tools accept {words} --yes"
+        )?;
     } else {
         writeln!(io::stderr(), "nothing to accept")?;
     }
