@@ -18,7 +18,7 @@ use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    agent_draft::ConfigurationFile, attempts::AttemptLimit, callbacks::Callbacks, error::Error,
+    attempts::AttemptLimit, callbacks::Callbacks, configuration_file::ConfigurationFile, error::Error,
     fair_permits::FairPermits, origins::Origins, sign_in_attempts::SignInAttempts,
     stream_permits::StreamPermits, waiters::Waiters,
 };

@@ -30,6 +30,7 @@ mod callbacks;
 mod caller;
 mod chat;
 mod chunk_stream;
+mod configuration_file;
 mod connections;
 mod context;
 mod credentials;
@@ -79,8 +80,8 @@ use axum::{
 use serde::Serialize;
 
 pub use self::{
-    agent_draft::ConfigurationFile,
     callbacks::Callbacks,
+    configuration_file::ConfigurationFile,
     context::ApiContext,
     routes::openapi_document,
     server::{Api, StartError},

@@ -1,5 +1,7 @@
-//! Counts attempts to sign in, and answers wrong ones. A right one is accepted however many wrong ones there were, so
-//! that no stranger locks people out: what signs in has 256 random bits, which no number of attempts finds.
+//! Counts attempts to sign in, and answers wrong ones.
+//!
+//! A right one is accepted however many wrong ones there were, so that no stranger locks people out. What signs in has 256
+//! random bits: no number of attempts finds it.
 
 use std::{
     sync::Arc,

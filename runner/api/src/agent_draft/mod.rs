@@ -3,7 +3,7 @@
 
 mod entry;
 
-use std::{fs, io, path::PathBuf};
+use std::{fs, io};
 
 use axum::{
     extract::{Request, State},
@@ -11,10 +11,7 @@ use axum::{
     response::Response,
 };
 use platform_core::id::AgentId;
-use platform_runtime::{
-    config::{Environment, Sources},
-    settings::Settings,
-};
+use platform_runtime::{config::Sources, settings::Settings};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
@@ -23,6 +20,7 @@ use utoipa::ToSchema;
 use self::entry::{entry_text, with_entry};
 use crate::{
     body::{invalid_body, read_json},
+    configuration_file::ConfigurationFile,
     context::ApiContext,
     error::Error,
     json_response,
@@ -33,17 +31,6 @@ use crate::{
 const MAX_BODY: usize = 64 << 10;
 /// Lines around a change in a difference.
 const CONTEXT_LINES: usize = 3;
-
-/// Configuration file, with the other sources that a check of it needs.
-#[derive(Debug)]
-pub struct ConfigurationFile {
-    /// Path of the file, which need not exist.
-    pub path: PathBuf,
-    /// Environment of this process.
-    pub environment: Environment,
-    /// Settings of the command line.
-    pub flags: Vec<String>,
-}
 
 /// Agent to draft.
 #[derive(Debug, Deserialize, ToSchema)]

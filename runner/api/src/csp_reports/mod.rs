@@ -1,7 +1,7 @@
 //! Takes reports of browsers that the policy of the dashboard's pages has blocked something, and keeps a few.
 //!
-//! A browser sends them by itself, without a credential. So may any program that reaches the API: a report is a hint for
-//! operators, and its texts are bounded and cleaned before they are stored.
+//! A browser sends them by itself, without a credential. So may any program that reaches the API. A report is a hint for
+//! operators. Its texts are bounded and cleaned before they are stored.
 
 mod report;
 
