@@ -20,6 +20,10 @@ use self::embed::{BuiltFile, find_files};
 /// Directory of the built dashboard, from the directory of this crate.
 const DIST: &str = "../../services/web/dist";
 
+#[expect(
+    clippy::disallowed_methods,
+    reason = "cargo gives a build script its directories in the environment"
+)]
 fn main() -> Result<(), Box<dyn Error>> {
     let variable = |name: &str| env::var_os(name).map(PathBuf::from).ok_or("cargo runs build scripts");
     let dist = variable("CARGO_MANIFEST_DIR")?.join(DIST);
