@@ -53,10 +53,12 @@ async fn a_principal_manages_its_accounts_connections() {
     assert_eq!(status, 201, "{replaced}");
     assert_eq!(send(&owner, Method::DELETE, &one).await, 404, "the former one is gone");
     let one = format!("{PATH}/{}", replaced["id"].as_str().unwrap());
-    let bound = there.token(&["bound", "--account", "acct-7", "--repository", "https://git.example/a/*"]).await;
+    let bound =
+        there.token(&["bound", "--account", "acct-7", "--repository", "https://git.example/a/*"]).await;
     let bound = there.authorized(&bound);
     let (status, refused) =
-        add(&bound, &json!({ "provider": "github", "scope": "acme/*", "secret": "t", "replace": true })).await;
+        add(&bound, &json!({ "provider": "github", "scope": "acme/*", "secret": "t", "replace": true }))
+            .await;
     assert_eq!((status, &refused["code"]), (403, &json!("forbidden")), "{refused}");
     assert_eq!(send(&bound, Method::DELETE, &one).await, 403);
     assert_eq!(send(&owner, Method::DELETE, &one).await, 204, "the control");

@@ -41,6 +41,7 @@ fn team() -> String {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "its author names the folder of the pictures")]
 async fn pictures_of_the_documents_are_taken() {
     let dashboard = Dashboard::start("", &team()).await;
     let temporary = dashboard.there.world.path().join("shots");

@@ -41,6 +41,10 @@ fn an_event_says_of_itself_what_is_written_of_it() {
         assert!(json.get("cut_bytes").is_none(), "what was not cut is not said to be: {json}");
         assert_eq!(serde_json::from_value::<AgentEvent>(json).unwrap(), event);
     }
+}
+
+#[test]
+fn names_are_those_that_are_written() {
     for phase in Phase::ALL {
         assert_eq!(serde_json::to_value(phase).unwrap(), phase.name());
     }
@@ -66,6 +70,7 @@ fn an_event_says_of_itself_what_is_written_of_it() {
         assert_eq!(serde_json::to_value(stream).unwrap(), stream.name());
     }
 }
+
 #[test]
 fn a_label_is_short_and_printable() {
     for (label, kept) in [

@@ -73,6 +73,16 @@ fn check_trace_url(url: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// Checks that traces can be sent to a collector at `url`; otherwise returns the reason.
+fn check(url: &str) -> Result<(), String> {
+    match BaseUrl::parse(url)?.scheme {
+        Scheme::Http => Ok(()),
+        Scheme::Https => {
+            Err("TLS is not spoken here: run a collector on this host, and have it pass on".to_owned())
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -96,16 +106,6 @@ mod tests {
             "",
         ] {
             assert!(check_trace_url(refused).is_err(), "{refused}");
-        }
-    }
-}
-
-/// Checks that traces can be sent to a collector at `url`; otherwise returns the reason.
-fn check(url: &str) -> Result<(), String> {
-    match BaseUrl::parse(url)?.scheme {
-        Scheme::Http => Ok(()),
-        Scheme::Https => {
-            Err("TLS is not spoken here: run a collector on this host, and have it pass on".to_owned())
         }
     }
 }

@@ -119,7 +119,13 @@ fn read_server(name: &str, section: &Section<'_>) -> Option<(ToolServerName, Too
     let doc =
         "Set if all accounts share one container or session: what one of them stores there, others may read.";
     let is_shared = section.field("shared", doc).or(false);
-    let connection = read_connection(section, is_shared);
+    let connection = read_connection(section);
+    if is_shared && connection.is_some() {
+        section.reject(
+            "connection",
+            "accounts that share a session cannot each have a credential: leave out `shared`".to_owned(),
+        );
+    }
     // The example from which the schema is built has no name.
     if name == "*" {
         return None;
@@ -226,18 +232,12 @@ fn read_tools(server: &str, section: &Section<'_>) -> BTreeMap<String, ToolName>
     tools
 }
 
-fn read_connection(section: &Section<'_>, is_shared: bool) -> Option<ConnectionProvider> {
+fn read_connection(section: &Section<'_>) -> Option<ConnectionProvider> {
     let doc = "Provider of connections. A call is sent with the credential that its account has there. Needs `url`.";
     let connection: Option<ConnectionProvider> = section.field("connection", doc).optional();
     let connection = connection?;
     if !section.has("url") {
         section.reject("connection", "a container is given no credential: set `url`".to_owned());
-    }
-    if is_shared {
-        section.reject(
-            "connection",
-            "accounts that share a session cannot each have a credential: leave out `shared`".to_owned(),
-        );
     }
     Some(connection)
 }

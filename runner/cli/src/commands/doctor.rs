@@ -53,31 +53,7 @@ struct LeftoverArguments {
 pub(super) const ACCOUNT: &str = "doctor";
 
 pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
-    let agent_id = AgentId::parse(DEFAULT_AGENT)?;
-    let default = context.settings.agents[&agent_id].clone();
-    let probe = RunRequest {
-        run_id: new_run_id()?,
-        account: AccountId::parse(ACCOUNT)?,
-        correlation: Correlation::default(),
-        agent_id,
-        priority: Priority::default(),
-        turn: None,
-        // The image's entrypoint waits for an answer of /health through the socket, and then runs `true`.
-        spec: RunSpec {
-            files: None,
-            repo: None,
-            host_tools: Some(Vec::new()),
-            state_key: None,
-            agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
-            model: String::new(),
-            messages: vec![],
-            behaviour: BehaviourFiles::new(),
-            model_limits: ModelLimits::default(),
-            keep: Keep::Nothing,
-            order_hash: None,
-            caller: None,
-        },
-    };
+    let probe = trial_run(context)?;
     let store = context.serving_store().await;
     let catalog = match &store {
         Ok(store) => Some(host_tools::gateway(&context.settings, store, &context.github()).catalog().await),
@@ -115,6 +91,35 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
         }
     }
     Ok(if ready { gc_report.as_ref().map_or(Exit::Success, gc::exit_code) } else { Exit::Unavailable })
+}
+
+/// Returns a run of the default agent that tries the whole path, and does nothing else.
+fn trial_run(context: &Context) -> Result<RunRequest, Error> {
+    let agent_id = AgentId::parse(DEFAULT_AGENT)?;
+    let default = context.settings.agents[&agent_id].clone();
+    Ok(RunRequest {
+        run_id: new_run_id()?,
+        account: AccountId::parse(ACCOUNT)?,
+        correlation: Correlation::default(),
+        agent_id,
+        priority: Priority::default(),
+        turn: None,
+        // The image's entrypoint waits for an answer of /health through the socket, and then runs `true`.
+        spec: RunSpec {
+            files: None,
+            repo: None,
+            host_tools: Some(Vec::new()),
+            state_key: None,
+            agent: Agent { argv: vec![Template::literal("true")], protocol: Protocol::Text, ..default },
+            model: String::new(),
+            messages: vec![],
+            behaviour: BehaviourFiles::new(),
+            model_limits: ModelLimits::default(),
+            keep: Keep::Nothing,
+            order_hash: None,
+            caller: None,
+        },
+    })
 }
 
 fn print(out: &mut impl Write, palette: Palette, check: &Check) -> io::Result<()> {

@@ -105,11 +105,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let api_context = ApiContext::of(settings, Arc::clone(&catalog), observer.clone(), cancel.clone());
     let api_context = api_context.with_callbacks(callbacks, context.ingest_token.clone());
     let api_context = api_context.with_refresher(refresher.clone());
-    let api_context = api_context.with_configuration(ConfigurationFile {
-        path: context.sources.configuration_path().to_owned(),
-        environment: context.sources.environment.clone(),
-        flags: context.sources.flags.clone(),
-    });
+    let api_context = api_context.with_configuration(configuration_file(context));
     let served = serve_api(context, api, &api_context, &changes);
     let (supervised, executed, served) = tokio::join!(supervised, executed, served);
     signal_task.abort();
@@ -118,6 +114,15 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     served?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Returns the configuration file, as drafts of agents are compared with it.
+fn configuration_file(context: &Context) -> ConfigurationFile {
+    ConfigurationFile {
+        path: context.sources.configuration_path().to_owned(),
+        environment: context.sources.environment.clone(),
+        flags: context.sources.flags.clone(),
+    }
 }
 
 /// Returns the reader of the configuration after the start.

@@ -75,19 +75,34 @@ async fn accept_with(gateway: &ToolGateway, arguments: &Arguments) -> Result<Exi
         reviewed.iter().try_for_each(print)?;
     }
     let open: Vec<_> = reviewed.iter().filter(|tool| is_open(&tool.state)).collect();
-    let is_agreed = !open.is_empty() && is_agreed(arguments, open.len())?;
-    if is_agreed {
+    let decision = if open.is_empty() { Decision::Open } else { decide(arguments, open.len())? };
+    if decision == Decision::Accepted {
         let by = format!("uid:{}", rustix::process::getuid().as_raw());
         for tool in &open {
             // What was shown is what is accepted: the server is not asked again.
             gateway.accept(server, tool, &by).await.map_err(NotAccepted::from)?;
         }
     }
-    let are_all_accepted = reviewed
-        .iter()
-        .all(|tool| tool.state == ServerToolState::Accepted || (is_agreed && is_open(&tool.state)));
-    report(arguments, &reviewed, is_agreed)?;
+    let are_all_accepted =
+        reviewed.iter().all(|tool| tool.state == ServerToolState::Accepted || decision.accepts(tool));
+    report(arguments, &reviewed, decision)?;
     Ok(if are_all_accepted { Exit::Success } else { Exit::Failure })
+}
+
+/// Decision about all tools that were shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decision {
+    /// They are accepted now.
+    Accepted,
+    /// They stay as they were.
+    Open,
+}
+
+impl Decision {
+    /// Returns whether the tool is accepted by it.
+    fn accepts(self, tool: &ReviewedTool) -> bool {
+        self == Self::Accepted && is_open(&tool.state)
+    }
 }
 
 /// Returns whether a decision about the tool is due.
@@ -95,15 +110,15 @@ const fn is_open(state: &ServerToolState) -> bool {
     matches!(state, ServerToolState::New | ServerToolState::Changed)
 }
 
-/// Returns whether the operator agrees, now or by an option.
-fn is_agreed(arguments: &Arguments, count: usize) -> Result<bool, Error> {
-    if arguments.yes {
-        return Ok(true);
-    }
-    match Dialogue::on_terminal().filter(|_| !arguments.json) {
-        Some(dialogue) => Ok(dialogue.confirm(&format!("accept {count} as shown?"))?),
-        None => Ok(false),
-    }
+/// Returns the operator's decision, which is made now or by an option.
+fn decide(arguments: &Arguments, count: usize) -> Result<Decision, Error> {
+    let dialogue = Dialogue::on_terminal().filter(|_| !arguments.json);
+    let is_accepted = match dialogue {
+        _ if arguments.yes => true,
+        Some(dialogue) => dialogue.confirm(&format!("accept {count} as shown?"))?,
+        None => false,
+    };
+    Ok(if is_accepted { Decision::Accepted } else { Decision::Open })
 }
 
 /// Prints a tool with its description, or with what changed in it.
@@ -127,7 +142,7 @@ fn difference(accepted: Option<&str>, listed: &str) -> String {
         .to_string()
 }
 
-fn report(arguments: &Arguments, reviewed: &[ReviewedTool], is_agreed: bool) -> Result<(), Error> {
+fn report(arguments: &Arguments, reviewed: &[ReviewedTool], decision: Decision) -> Result<(), Error> {
     let server = &arguments.server;
     let open = reviewed.iter().filter(|tool| is_open(&tool.state)).count();
     if arguments.json {
@@ -140,12 +155,12 @@ fn report(arguments: &Arguments, reviewed: &[ReviewedTool], is_agreed: bool) -> 
                 "reason": tool.state.to_string(),
                 "digest": tool.listed.as_ref().map(|listed| &listed.digest),
                 "difference": difference.map(|listed| difference_of(tool, &listed.text)),
-                "accepted_now": is_agreed && is_open(&tool.state),
+                "accepted_now": decision.accepts(tool),
             })
         };
         let json = json!({ "server": server, "tools": reviewed.iter().map(tool).collect::<Vec<_>>() });
         writeln!(io::stdout(), "{}", terminal::safe_json(&json.to_string()))?;
-    } else if is_agreed {
+    } else if decision == Decision::Accepted {
         writeln!(io::stdout(), "accepted: {open}; calls of them are possible at once")?;
     } else if open > 0 {
         let words = [&[server.to_string()], &arguments.tools[..]].concat().join(" ");
