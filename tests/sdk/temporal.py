@@ -156,3 +156,6 @@ async def main() -> None:
 
 
 asyncio.run(main())
+# Threads of the SDK's own may still run while Python finalizes, and then abort the process.
+sys.stdout.flush()
+os._exit(0)
