@@ -18,11 +18,10 @@ use runner_store::{ConnectionPlace, Store, StoredConnection, UnixMillis};
 use runner_telemetry::metrics::Metrics;
 
 use crate::{
-    content::Content,
+    content::SealedContent,
     error::CredentialError,
-    github::InstallationSources,
+    in_flight::{Flight, InstallationSources},
     keys::{KeyFileError, SealingKeys},
-    refresh::Flight,
 };
 
 /// Credential of an account at a provider.
@@ -38,10 +37,10 @@ pub struct Credential {
 
 /// Source of the credentials of accounts. Clones share what is in flight.
 #[derive(Debug, Clone)]
-pub struct ConnectionBroker(Arc<Shared>);
+pub struct ConnectionBroker(Arc<BrokerState>);
 
 #[derive(Debug)]
-struct Shared {
+struct BrokerState {
     store: Store,
     settings: ConnectionSettings,
     github: GitHub,
@@ -59,7 +58,7 @@ impl ConnectionBroker {
     #[must_use]
     pub fn of(settings: &Settings, store: Store, metrics: Arc<Metrics>) -> Self {
         let keys = settings.connections.key_file.as_ref();
-        Self(Arc::new(Shared {
+        Self(Arc::new(BrokerState {
             store,
             settings: settings.connections.clone(),
             github: settings.github.clone(),
@@ -133,7 +132,7 @@ impl ConnectionBroker {
     }
 
     /// Opens the secrets of a connection that may be used.
-    pub(crate) fn open(&self, stored: &StoredConnection) -> Result<Content, CredentialError> {
+    pub(crate) fn open(&self, stored: &StoredConnection) -> Result<SealedContent, CredentialError> {
         let keys = self.keys()?;
         if stored.state == ConnectionState::NeedsAuthorisation {
             return Err(CredentialError::NeedsAuthorisation {
@@ -148,7 +147,7 @@ impl ConnectionBroker {
     async fn access(
         &self,
         stored: &StoredConnection,
-        content: Content,
+        content: SealedContent,
     ) -> Result<Credential, CredentialError> {
         let held = content.access.filter(|_| not_expired(stored).is_ok());
         if let Some(access) = held {

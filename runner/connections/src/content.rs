@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 /// Secrets of a connection.
 #[derive(Debug)]
-pub(crate) struct Content {
+pub(crate) struct SealedContent {
     /// Token, private key or refresh token.
     pub(crate) secret: Secret,
     /// Access token of the last refresh.
@@ -26,7 +26,7 @@ struct ReadContent {
     access: Option<String>,
 }
 
-impl Content {
+impl SealedContent {
     /// Returns the content as bytes, which are wiped when dropped.
     pub(crate) fn to_bytes(&self) -> Zeroizing<Vec<u8>> {
         let written =

@@ -1,16 +1,15 @@
 //! github makes sources of GitHub's credentials from connections, for the tools that act there.
 
 use std::{
-    collections::HashMap,
     sync::Arc,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use platform_core::{
-    connection::{ConnectionId, ConnectionKind, ConnectionProvider, ConnectionScope},
+    connection::{ConnectionKind, ConnectionProvider, ConnectionScope},
     id::AccountId,
 };
-use platform_runtime::{retry::Transient as _, sync::Mutex};
+use platform_runtime::retry::Transient as _;
 use runner_github::{
     AccountCredential, CredentialSource, Error as GitHubError, InstallationToken, RepositoryName,
 };
@@ -18,7 +17,7 @@ use runner_store::{ConnectionPlace, StoredConnection, UnixMillis};
 
 use crate::{
     broker::{ConnectionBroker, Credential, credential_of, not_expired},
-    content::Content,
+    content::SealedContent,
     error::CredentialError,
 };
 
@@ -26,10 +25,6 @@ use crate::{
 pub(crate) const GITHUB: &str = "github";
 /// Most sources that are kept.
 const MAX_SOURCES: usize = 1024;
-
-/// Sources of installations' tokens, by connection and version. They share tokens until these end.
-#[derive(Debug, Default)]
-pub(crate) struct InstallationSources(Mutex<HashMap<(ConnectionId, u64), Arc<CredentialSource>>>);
 
 impl ConnectionBroker {
     /// Returns the source of an account's credentials for a repository at GitHub; `None` if the account has no connection
@@ -43,11 +38,9 @@ impl ConnectionBroker {
         account: &AccountId,
         repository: &RepositoryName,
     ) -> Result<Option<Arc<CredentialSource>>, CredentialError> {
-        let names = (
-            ConnectionProvider::parse(GITHUB),
-            ConnectionScope::parse(&format!("{}/{}", repository.owner(), repository.name())),
-        );
-        let (true, (Ok(provider), Ok(scope))) = (self.is_configured(), names) else { return Ok(None) };
+        let scope = ConnectionScope::parse(&format!("{}/{}", repository.owner(), repository.name()));
+        let Ok(provider) = ConnectionProvider::parse(GITHUB) else { return Ok(None) };
+        let Some(scope) = scope.ok().filter(|_| self.is_configured()) else { return Ok(None) };
         let place = ConnectionPlace { account: account.clone(), provider, scope };
         let stored = match self.find(&place).await {
             Ok(stored) => stored,
@@ -73,7 +66,7 @@ impl ConnectionBroker {
     pub(crate) async fn installation_credential(
         &self,
         stored: &StoredConnection,
-        content: Content,
+        content: SealedContent,
     ) -> Result<Credential, CredentialError> {
         let source = self.installation_source(stored, content)?;
         let given = source.installation_token().await.map_err(|error| of_github(stored, &error))?;
@@ -103,7 +96,7 @@ impl ConnectionBroker {
     fn installation_source(
         &self,
         stored: &StoredConnection,
-        content: Content,
+        content: SealedContent,
     ) -> Result<Arc<CredentialSource>, CredentialError> {
         let ConnectionKind::GitHubApp { app_id, installation_id } = stored.kind else {
             return Err(CredentialError::ProviderUnknown {

@@ -14,6 +14,7 @@ mod broker;
 mod content;
 mod error;
 mod github;
+mod in_flight;
 mod keys;
 mod manage;
 mod oauth;

@@ -10,7 +10,7 @@ use runner_store::{AccountScope, AtSamePlace, ConnectionPlace, NewConnection, St
 
 use crate::{
     broker::{ConnectionBroker, not_expired},
-    content::Content,
+    content::SealedContent,
     error::{AddError, CredentialError},
     github::GITHUB,
     keys::SealingKeys,
@@ -73,7 +73,7 @@ impl ConnectionBroker {
         let id = ConnectionId::from_random(random::bits() as u64);
         let installation = self.store().installation();
         let binding = Binding { installation, id: &id, place: &place, kind: &kind };
-        let content = Content { secret, access: None };
+        let content = SealedContent { secret, access: None };
         let sealed = keys.seal(binding, &content).map_err(AddError::Seal)?;
         let new = NewConnection { id, place, kind, sealed, expires };
         Ok(self.store().add_connection(&new, at_same_place).await?)

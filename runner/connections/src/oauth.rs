@@ -35,7 +35,7 @@ const AGENT: &str = concat!("sluicegate/", env!("CARGO_PKG_VERSION"));
 
 /// Cause of a request that failed on its way.
 #[derive(Debug, thiserror::Error)]
-enum Fault {
+enum ExchangeFault {
     #[error(transparent)]
     Io(#[from] std::io::Error),
     #[error(transparent)]
@@ -88,7 +88,7 @@ impl TokenRequest<'_> {
         Ok(Some(Secret::new(text.to_owned())))
     }
 
-    async fn exchange(&self, secret: Option<&Secret>) -> Result<(StatusCode, Bytes), Fault> {
+    async fn exchange(&self, secret: Option<&Secret>) -> Result<(StatusCode, Bytes), ExchangeFault> {
         let url = &self.provider.token_url;
         let stream = Dialer::to(&url.base)?.open(&url.base).await?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
@@ -102,12 +102,12 @@ impl TokenRequest<'_> {
             Ok(body) => Ok((status, body.to_bytes())),
             Err(error) => match error.downcast::<hyper::Error>() {
                 Ok(error) => Err((*error).into()),
-                Err(_too_long) => Err(Fault::TooLong),
+                Err(_too_long) => Err(ExchangeFault::TooLong),
             },
         }
     }
 
-    fn request(&self, secret: Option<&Secret>) -> Result<Request<Full<Bytes>>, Fault> {
+    fn request(&self, secret: Option<&Secret>) -> Result<Request<Full<Bytes>>, ExchangeFault> {
         let OAuthProvider { token_url, client_id, client_authentication, .. } = self.provider;
         let refresh_token = encode(self.refresh_token.expose());
         let mut form = format!("grant_type=refresh_token&refresh_token={}", *refresh_token);
@@ -136,7 +136,7 @@ impl TokenRequest<'_> {
 }
 
 /// Returns the header by which a client proves itself (RFC 6749, section 2.3.1).
-fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, Fault> {
+fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, ExchangeFault> {
     let [id, secret] = [client_id, secret.expose()].map(encode);
     let pair = Zeroizing::new(format!("{}:{}", *id, *secret));
     let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())))
@@ -145,14 +145,16 @@ fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, Fault> {
     Ok(value)
 }
 
-fn problem(fault: &Fault) -> &'static str {
+fn problem(fault: &ExchangeFault) -> &'static str {
     match fault {
-        Fault::Io(error) if is_untrusted(error) => {
+        ExchangeFault::Io(error) if is_untrusted(error) => {
             "its certificate is not trusted: install its CA on this host"
         }
-        Fault::Tls(_) => "this system has no CA certificates: install the package ca-certificates",
-        Fault::TooLong => "its answer has more than 64 KiB",
-        Fault::Io(_) | Fault::Http(_) | Fault::Request(_) => "there is no connection with it",
+        ExchangeFault::Tls(_) => "this system has no CA certificates: install the package ca-certificates",
+        ExchangeFault::TooLong => "its answer has more than 64 KiB",
+        ExchangeFault::Io(_) | ExchangeFault::Http(_) | ExchangeFault::Request(_) => {
+            "there is no connection with it"
+        }
     }
 }
 

@@ -1,14 +1,11 @@
 //! refresh gets an access token once for all callers that need it, in this process and in others.
 //!
 //! A refresh is a task: it goes on without its callers, so that what a provider gave is stored. The right to refresh is in
-//! the store, because a provider may replace the refresh token with each use, and two processes would use the same one.
+//! the store: a provider may replace the refresh token with each use, and two processes would use the same one.
 
 use std::time::Duration;
 
-use futures_util::{
-    FutureExt as _,
-    future::{BoxFuture, Shared},
-};
+use futures_util::FutureExt as _;
 use platform_core::connection::{ConnectionId, ConnectionState};
 use platform_runtime::{report, retry::Backoff, task};
 use runner_model::connection_refresh::RefreshResult;
@@ -17,8 +14,9 @@ use tokio::time::{Instant, timeout};
 
 use crate::{
     broker::ConnectionBroker,
-    content::Content,
+    content::SealedContent,
     error::CredentialError,
+    in_flight::Flight,
     oauth::TokenRequest,
     seal::Binding,
     token_answer::{GivenTokens, RefreshFault},
@@ -29,13 +27,10 @@ const STORE_GRACE: Duration = Duration::from_secs(30);
 /// Time for which callers wait, beside the wait for the provider.
 const CALLER_GRACE: Duration = Duration::from_secs(2);
 /// Delays before another look at a connection that another process refreshes.
-const FIRST_LOOK: Duration = Duration::from_millis(20);
-const LONGEST_LOOK: Duration = Duration::from_millis(500);
+const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Longest time for which tokens that were given are kept until the store takes them.
 const STORE_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// Refresh in flight, which callers share.
-pub(crate) type Flight = Shared<BoxFuture<'static, Result<StoredConnection, CredentialError>>>;
 
 /// Mark of a refresh in flight, until it has ended.
 struct FlightMark {
@@ -123,7 +118,7 @@ impl ConnectionBroker {
     /// Waits for the right to refresh.
     async fn claim(&self, read: &StoredConnection) -> Result<Claimed, CredentialError> {
         let lease = RefreshLease { owner: self.owner(), duration: self.refresh_timeout() + STORE_GRACE };
-        let mut looks = Backoff::new(FIRST_LOOK, LONGEST_LOOK);
+        let mut looks = Backoff::new(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
         loop {
             match self.store().claim_refresh(read, &lease).await? {
                 RefreshClaim::Granted(granted) => return Ok(Claimed::Granted(granted)),
@@ -176,17 +171,18 @@ impl ConnectionBroker {
     async fn keep(
         &self,
         granted: &StoredConnection,
-        former: Content,
+        former: SealedContent,
         given: GivenTokens,
     ) -> Result<StoredConnection, CredentialError> {
         let lifetime = i64::try_from(given.lifetime.as_millis()).unwrap_or(i64::MAX);
-        let content = Content { secret: given.refresh.unwrap_or(former.secret), access: Some(given.access) };
+        let content =
+            SealedContent { secret: given.refresh.unwrap_or(former.secret), access: Some(given.access) };
         let sealed = self.keys()?.seal(Binding::of(granted), &content);
         let sealed = sealed.map_err(|fault| CredentialError::unopened(&granted.id, fault))?;
         let expires = Some(UnixMillis(granted.read.0.saturating_add(lifetime)));
         let end = RefreshEnd::Refreshed { sealed, expires };
         let deadline = Instant::now() + STORE_TIMEOUT;
-        let mut delays = Backoff::new(FIRST_LOOK, LONGEST_LOOK);
+        let mut delays = Backoff::new(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
         loop {
             match self.store().end_refresh(granted, self.owner(), &end).await {
                 Ok(Some(stored)) => return Ok(stored),

@@ -13,7 +13,7 @@ use ring::aead::{Aad, NONCE_LEN, Nonce};
 use runner_store::{ConnectionPlace, SealedText, StoredConnection};
 use zeroize::Zeroizing;
 
-use crate::{content::Content, error::SealFault, keys::SealingKeys};
+use crate::{content::SealedContent, error::SealFault, keys::SealingKeys};
 
 /// Beginning of the associated data, which names their form.
 const LABEL: &str = "sluicegate connection 1";
@@ -56,7 +56,11 @@ impl<'b> Binding<'b> {
 
 impl SealingKeys {
     /// Seals secrets with the first key.
-    pub(crate) fn seal(&self, binding: Binding<'_>, content: &Content) -> Result<SealedText, SealFault> {
+    pub(crate) fn seal(
+        &self,
+        binding: Binding<'_>,
+        content: &SealedContent,
+    ) -> Result<SealedText, SealFault> {
         let key = self.first().ok_or(SealFault::Refused)?;
         let mut nonce = [0; NONCE_LEN];
         nonce.iter_mut().zip(random::bits().to_ne_bytes()).for_each(|(byte, random)| *byte = random);
@@ -71,7 +75,7 @@ impl SealingKeys {
     }
 
     /// Opens secrets that are bound to this connection.
-    pub(crate) fn open(&self, stored: &StoredConnection) -> Result<Content, SealFault> {
+    pub(crate) fn open(&self, stored: &StoredConnection) -> Result<SealedContent, SealFault> {
         let SealedText { key_id, text } = &stored.sealed;
         let key = self.get(key_id).ok_or_else(|| SealFault::KeyMissing { key_id: key_id.clone() })?;
         let mut whole = Zeroizing::new(BASE64_STANDARD.decode(text).map_err(|_invalid| SealFault::Altered)?);
@@ -79,7 +83,7 @@ impl SealingKeys {
         let nonce = Nonce::try_assume_unique_for_key(nonce).map_err(|_length| SealFault::Altered)?;
         let data = Aad::from(Binding::of(stored).associated_data(key_id));
         let opened = key.key.open_in_place(nonce, data, sealed).map_err(|_unspecified| SealFault::Altered)?;
-        Content::of_bytes(opened).ok_or(SealFault::Altered)
+        SealedContent::of_bytes(opened).ok_or(SealFault::Altered)
     }
 
     /// Returns whether the first key seals this connection.
@@ -135,8 +139,11 @@ mod tests {
         }
     }
 
-    fn content() -> Content {
-        Content { secret: Secret::new(CANARY.to_owned()), access: Some(Secret::new("access\"\n".to_owned())) }
+    fn content() -> SealedContent {
+        SealedContent {
+            secret: Secret::new(CANARY.to_owned()),
+            access: Some(Secret::new("access\"\n".to_owned())),
+        }
     }
 
     fn sealed(keys: &SealingKeys) -> StoredConnection {

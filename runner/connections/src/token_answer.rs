@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// Code by which a provider refuses the refresh token itself.
 const INVALID_GRANT: &str = "invalid_grant";
 /// Lifetime of an access token for which the provider names none.
-const ASSUMED_LIFETIME: Duration = Duration::from_secs(3600);
+const MAX_UNNAMED_LIFETIME: Duration = Duration::from_secs(3600);
 /// Longest lifetime that is believed.
 const MAX_LIFETIME: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Longest token.
@@ -52,7 +52,7 @@ enum Lifetime {
 }
 
 #[derive(Deserialize)]
-struct ErrorBody {
+struct TokenRefusal {
     error: String,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn read(status: StatusCode, body: &[u8]) -> Result<GivenTokens, Refre
     let unavailable = |problem: &str| RefreshFault::Unavailable(problem.to_owned());
     if status.is_success() {
         // GitHub answers 200 to a refusal.
-        if let Ok(ErrorBody { error }) = serde_json::from_slice(body) {
+        if let Ok(TokenRefusal { error }) = serde_json::from_slice(body) {
             return Err(refusal(&error));
         }
         let body: TokenBody =
@@ -79,7 +79,7 @@ pub(crate) fn read(status: StatusCode, body: &[u8]) -> Result<GivenTokens, Refre
         return Err(unavailable(&format!("it answered {}", status.as_u16())));
     }
     Err(match serde_json::from_slice(body) {
-        Ok(ErrorBody { error }) => refusal(&error),
+        Ok(TokenRefusal { error }) => refusal(&error),
         Err(_other) => RefreshFault::Refused(format!("it answered {}", status.as_u16())),
     })
 }
@@ -109,7 +109,7 @@ fn given(body: TokenBody) -> Option<GivenTokens> {
         Some(Lifetime::Number(seconds)) => Some(seconds),
         Some(Lifetime::Text(text)) => Some(text.parse().ok()?),
     };
-    let lifetime = seconds.map_or(ASSUMED_LIFETIME, Duration::from_secs).min(MAX_LIFETIME);
+    let lifetime = seconds.map_or(MAX_UNNAMED_LIFETIME, Duration::from_secs).min(MAX_LIFETIME);
     Some(GivenTokens { access, refresh, lifetime })
 }
 
@@ -142,7 +142,7 @@ mod tests {
         let given = tokens(r#"{"access_token":"a","expires_in":"60","refresh_token":""}"#);
         assert!(given.refresh.is_none());
         assert_eq!(given.lifetime, Duration::from_secs(60));
-        assert_eq!(tokens(r#"{"access_token":"a"}"#).lifetime, ASSUMED_LIFETIME);
+        assert_eq!(tokens(r#"{"access_token":"a"}"#).lifetime, MAX_UNNAMED_LIFETIME);
         let long = format!(r#"{{"access_token":"a","expires_in":{}}}"#, u64::MAX);
         assert_eq!(tokens(&long).lifetime, MAX_LIFETIME);
     }

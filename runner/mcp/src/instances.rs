@@ -42,7 +42,7 @@ struct ServerRegistry {
 /// Server, and the account that it serves; none if all share it.
 type InstanceKey = (ToolServerName, Option<AccountId>);
 
-/// One of a server's instances.
+/// Instance of a server.
 struct Instance {
     state: Arc<AsyncMutex<InstanceState>>,
     last_use: Mutex<Instant>,

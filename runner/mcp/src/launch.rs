@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Bytes of a message besides the result in it. A list of tools may be as long.
-const MESSAGE_SLACK: usize = 1 << 20;
+const MAX_ENVELOPE: usize = 1 << 20;
 /// Output that Docker keeps: nothing, its log is off.
 const NO_LOG: ByteSize = ByteSize(0);
 
@@ -65,8 +65,7 @@ impl Launcher {
         server: &ToolServer,
         account: &AccountId,
     ) -> Result<Link, ServerError> {
-        let message =
-            usize::try_from(server.max_result.0).unwrap_or(usize::MAX).saturating_add(MESSAGE_SLACK);
+        let message = usize::try_from(server.max_result.0).unwrap_or(usize::MAX).saturating_add(MAX_ENVELOPE);
         match &server.transport {
             ServerTransport::Http(url) => {
                 let bearer = self.bearer(server, account);

@@ -1,5 +1,5 @@
-//! Scripts of third-party servers that run in containers of the sandbox's own image: one that does as it should, and those
-//! that attack when their tool is called.
+//! Scripts of third-party servers that run in containers of the sandbox's own image. One does as it should; the others
+//! attack when their tool is called.
 
 /// Behaviour of a server when its tool is called.
 #[derive(Debug, Clone, Copy)]

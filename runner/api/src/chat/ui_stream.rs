@@ -4,7 +4,7 @@
 //! chunks are sent that all of them take. A stream ends with `finish`, `error` or `abort`: its end alone would look like
 //! success.
 //!
-//! A call of a host tool is a part that the control plane vouches for: its id begins with `host-`, which that of no other
+//! A call of a host tool is a part that the control plane vouches for. Its id begins with `host-`, as that of no other
 //! part does. What model and agent say of the same call is left out.
 
 use std::collections::HashSet;

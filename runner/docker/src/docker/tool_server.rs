@@ -38,9 +38,9 @@ pub struct ToolServerSpec {
 /// Piece of a server's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServerOutput {
-    /// Of standard output.
+    /// Bytes of standard output.
     Out(Bytes),
-    /// Of standard error.
+    /// Bytes of standard error.
     Err(Bytes),
 }
 

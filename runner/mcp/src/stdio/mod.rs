@@ -1,6 +1,6 @@
 //! stdio exchanges messages with a program, over its standard input and output.
 //!
-//! One task reads all output, so a server that floods harms itself alone: all but answers is dropped as it comes, and
+//! One task reads all output, so a server that floods harms itself alone. All but answers is dropped as it comes, and
 //! too much of it ends the session. Its input is written by another task: a server that does not read ends its session, too.
 
 mod task;

@@ -1,5 +1,5 @@
-//! servers has the tools of third-party servers. Which exist is set by the operator, and how each is described by what the
-//! operator accepted: no word of a server reaches a model before.
+//! servers has the tools of third-party servers. The operator names those that exist, and accepts their descriptions: no
+//! word of a server reaches a model before.
 
 mod review;
 mod server_tool;

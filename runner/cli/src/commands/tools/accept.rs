@@ -75,8 +75,8 @@ async fn accept_with(gateway: &ToolGateway, arguments: &Arguments) -> Result<Exi
         reviewed.iter().try_for_each(print)?;
     }
     let open: Vec<_> = reviewed.iter().filter(|tool| is_open(&tool.state)).collect();
-    let decision = if open.is_empty() { Decision::Open } else { decide(arguments, open.len())? };
-    if decision == Decision::Accepted {
+    let decision = if open.is_empty() { Acceptance::Open } else { decide(arguments, open.len())? };
+    if decision == Acceptance::Accepted {
         let by = format!("uid:{}", rustix::process::getuid().as_raw());
         for tool in &open {
             // What was shown is what is accepted: the server is not asked again.
@@ -89,16 +89,16 @@ async fn accept_with(gateway: &ToolGateway, arguments: &Arguments) -> Result<Exi
     Ok(if are_all_accepted { Exit::Success } else { Exit::Failure })
 }
 
-/// Decision about all tools that were shown.
+/// Acceptance about all tools that were shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Decision {
-    /// They are accepted now.
+enum Acceptance {
+    /// Tools that are open are accepted now.
     Accepted,
-    /// They stay as they were.
+    /// Tools stay as they were.
     Open,
 }
 
-impl Decision {
+impl Acceptance {
     /// Returns whether the tool is accepted by it.
     fn accepts(self, tool: &ReviewedTool) -> bool {
         self == Self::Accepted && is_open(&tool.state)
@@ -111,14 +111,14 @@ const fn is_open(state: &ServerToolState) -> bool {
 }
 
 /// Returns the operator's decision, which is made now or by an option.
-fn decide(arguments: &Arguments, count: usize) -> Result<Decision, Error> {
+fn decide(arguments: &Arguments, count: usize) -> Result<Acceptance, Error> {
     let dialogue = Dialogue::on_terminal().filter(|_| !arguments.json);
     let is_accepted = match dialogue {
         _ if arguments.yes => true,
         Some(dialogue) => dialogue.confirm(&format!("accept {count} as shown?"))?,
         None => false,
     };
-    Ok(if is_accepted { Decision::Accepted } else { Decision::Open })
+    Ok(if is_accepted { Acceptance::Accepted } else { Acceptance::Open })
 }
 
 /// Prints a tool with its description, or with what changed in it.
@@ -142,7 +142,7 @@ fn difference(accepted: Option<&str>, listed: &str) -> String {
         .to_string()
 }
 
-fn report(arguments: &Arguments, reviewed: &[ReviewedTool], decision: Decision) -> Result<(), Error> {
+fn report(arguments: &Arguments, reviewed: &[ReviewedTool], decision: Acceptance) -> Result<(), Error> {
     let server = &arguments.server;
     let open = reviewed.iter().filter(|tool| is_open(&tool.state)).count();
     if arguments.json {
@@ -160,7 +160,7 @@ fn report(arguments: &Arguments, reviewed: &[ReviewedTool], decision: Decision) 
         };
         let json = json!({ "server": server, "tools": reviewed.iter().map(tool).collect::<Vec<_>>() });
         writeln!(io::stdout(), "{}", terminal::safe_json(&json.to_string()))?;
-    } else if decision == Decision::Accepted {
+    } else if decision == Acceptance::Accepted {
         writeln!(io::stdout(), "accepted: {open}; calls of them are possible at once")?;
     } else if open > 0 {
         let words = [&[server.to_string()], &arguments.tools[..]].concat().join(" ");
