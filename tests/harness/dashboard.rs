@@ -141,7 +141,7 @@ impl Dashboard {
         let seen = output_of(command).await;
         let names: Vec<_> = seen.iter().map(|case| case["case"].as_str().unwrap()).collect();
         assert_eq!(names, cases, "the cases of {name}");
-        let broken: Vec<_> = seen.iter().filter(|case| case.get("failed").is_some()).collect();
+        let broken: Vec<_> = seen.iter().filter(|case| case.get("brokeOff").is_some()).collect();
         assert!(broken.is_empty(), "{broken:#?}");
         Cases(seen)
     }

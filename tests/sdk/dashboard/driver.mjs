@@ -1,5 +1,5 @@
 // Drives the dashboard in Chromium: visits with watchers, the API as programs use it, and pages of other origins. A suite is
-// a list of cases; it prints one JSON line per case with what was observed, and `failed` if a case broke off.
+// a list of cases; it prints one JSON line per case with what was observed, and `brokeOff` if a case broke off.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ export async function suite(cases, switches = []) {
     try {
       observed = await run(browser);
     } catch (error) {
-      observed = { failed: String(error.stack).slice(0, 1500), shown: await shown(browser) };
+      observed = { brokeOff: String(error.stack).slice(0, 1500), shown: await shown(browser) };
     }
     for (const context of browser.contexts()) await context.close();
     console.log(JSON.stringify({ case: name, ms: Date.now() - began, ...observed }));
