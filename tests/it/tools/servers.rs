@@ -23,6 +23,11 @@ async fn image() -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
+/// Returns the entry of an agent that runs `script`, and the sections in `settings` after it.
+fn agent(script: &str, settings: &str) -> String {
+    shell_agent(script, &format!("image = 'sluicegate/sandbox-runtime:latest'\n{settings}"))
+}
+
 /// Returns a script that makes calls one after the other, and prints code and output of each as a line of JSON.
 fn calling(calls: &[(&str, &str)]) -> String {
     let one = |(tool, args): &(&str, &str)| {
@@ -90,7 +95,7 @@ async fn public_servers_serve_a_run() {
         ("everything__echo", r#"{"message":7}"#),
         ("everything__trigger-sampling-request", "{}"),
     ];
-    let world = World::with(&shell_agent(&calling(&calls), &settings)).await;
+    let world = World::with(&agent(&calling(&calls), &settings)).await;
     let up = Up::start(world.sluice()).await;
     let listed = world.sluice().run(&["tools", "accept", "everything", "echo", "--yes"]).await;
     assert!(
@@ -152,7 +157,7 @@ async fn a_server_that_attacks_gains_nothing() {
     let tools: Vec<_> = rows.iter().map(|(name, ..)| format!("{name}__act")).collect();
     let calls: Vec<_> = tools.iter().map(|tool| (tool.as_str(), "{}")).collect();
     let model = "curl -s -o /dev/null -w '{\"model\":%{http_code}}\\n' http://localhost:8080/v1/chat/completions -d '{\"model\":\"fake\",\"messages\":[]}'\n";
-    let world = World::with(&shell_agent(&format!("{}{model}", calling(&calls)), &settings)).await;
+    let world = World::with(&agent(&format!("{}{model}", calling(&calls)), &settings)).await;
     accept(&world, &rows.map(|(name, ..)| name)).await;
     let up = Up::start(world.sluice()).await;
     let mut reports = reports(&run(&world).await);
@@ -174,7 +179,7 @@ async fn a_server_that_attacks_gains_nothing() {
 async fn a_server_is_confined() {
     let script = calling(&[("probe__act", "{}")]);
     let settings = format!("host_tools = ['probe__act']\n{}", hostile("probe", Misbehaviour::Probes));
-    let world = World::with(&shell_agent(&script, &settings)).await;
+    let world = World::with(&agent(&script, &settings)).await;
     accept(&world, &["probe"]).await;
     let up = Up::start(world.sluice()).await;
     let reports = reports(&run(&world).await);
@@ -199,7 +204,7 @@ async fn a_server_is_confined() {
 async fn a_description_that_changes_is_shown_first() {
     let script = calling(&[("good__act", "{}")]);
     let settings = format!("host_tools = ['good__act']\n{}", hostile("good", Misbehaviour::None));
-    let world = World::with(&shell_agent(&script, &settings)).await;
+    let world = World::with(&agent(&script, &settings)).await;
     let shown = world.sluice().run(&["tools", "accept", "good"]).await;
     assert_eq!(shown.code, Some(1), "{shown:?}");
     assert!(
@@ -233,7 +238,7 @@ async fn a_description_that_changes_is_shown_first() {
 async fn a_killed_control_plane_leaves_no_server() {
     let script = format!("{}sleep 600", calling(&[("stays__act", "{}")]));
     let settings = format!("host_tools = ['stays__act']\n{}", hostile("stays", Misbehaviour::Stays));
-    let world = World::with(&shell_agent(&script, &settings)).await;
+    let world = World::with(&agent(&script, &settings)).await;
     accept(&world, &["stays"]).await;
     none_left(&world).await;
     let mut up = Up::start(world.sluice()).await;
