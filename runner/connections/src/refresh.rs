@@ -1,7 +1,7 @@
 //! refresh gets an access token once for all callers that need it, in this process and in others.
 //!
 //! A refresh is a task: it goes on without its callers, so that what a provider gave is stored. The right to refresh is in
-//! the store: a provider may replace the refresh token with each use, and two processes would use the same one.
+//! the store: a provider may replace the refresh token with each use, and two processes would use one.
 
 use std::time::Duration;
 

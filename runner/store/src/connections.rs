@@ -11,23 +11,13 @@ use sqlx::any::AnyRow;
 
 use super::{
     AccountScope, RetryWhen, Store, Tx, UnixMillis,
+    connection_place::ConnectionPlace,
     error::{Error, failed},
     row::{count, number, parsed, text, time},
 };
 
 /// Interval at which the last use of a connection is stored.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
-
-/// Place of a connection: an account has one for each provider and scope.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct ConnectionPlace {
-    /// Account that the credential belongs to.
-    pub account: AccountId,
-    /// Provider of the credential.
-    pub provider: ConnectionProvider,
-    /// Scope for which the credential is used.
-    pub scope: ConnectionScope,
-}
 
 /// Secret of a connection, encrypted.
 #[derive(Debug, Clone, PartialEq, Eq)]

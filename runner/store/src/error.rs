@@ -12,7 +12,7 @@ use platform_runtime::{retry::Transient, trust::Exposure};
 use runner_model::lifecycle::{Illegal, State};
 
 use super::{
-    connections::ConnectionPlace,
+    connection_place::ConnectionPlace,
     error_class::ErrorClass,
     identity::{HostId, Served},
     queue_full::QueueFull,

@@ -32,6 +32,7 @@ mod calls;
 mod cancel;
 mod changes;
 mod claim;
+mod connection_place;
 mod connection_refresh;
 mod connections;
 mod csp_reports;
@@ -104,8 +105,9 @@ pub use self::{
     browser_sessions::{BROWSER_SESSION_IDLE_TIMEOUT, MAX_BROWSER_SESSION_AGE},
     calls::{CALLS_CONSUMER, CallPlace, JournalCall, RecordedCall},
     changes::{ChangesLost, RunChanges, RunWatcher, StateChanges, StateWatcher},
+    connection_place::ConnectionPlace,
     connection_refresh::{RefreshClaim, RefreshEnd, RefreshLease},
-    connections::{AtSamePlace, ConnectionPlace, NewConnection, SealedText, StoredConnection},
+    connections::{AtSamePlace, NewConnection, SealedText, StoredConnection},
     csp_reports::{CspReport, KEPT_CSP_REPORTS, StoredCspReport},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},

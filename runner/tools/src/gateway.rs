@@ -11,7 +11,8 @@ use runner_store::{Error as StoreError, Store};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    catalog::{Catalog, CatalogEntry},
+    catalog::Catalog,
+    catalog_entry::CatalogEntry,
     execute::{Executor, TestCaller},
     parts::{GatewayParts, Parts},
     routes::router,

@@ -17,6 +17,7 @@ mod approval;
 mod arguments;
 mod caller;
 mod catalog;
+mod catalog_entry;
 mod execute;
 mod gateway;
 mod in_flight;
@@ -31,7 +32,7 @@ mod tool;
 mod tools;
 
 pub use self::{
-    catalog::CatalogEntry,
+    catalog_entry::CatalogEntry,
     execute::TestCaller,
     gateway::ToolGateway,
     parts::GatewayParts,

@@ -34,7 +34,8 @@ use serde_json::{Value, json};
 
 use crate::{
     caller::CallingRun,
-    catalog::{Catalog, CatalogEntry},
+    catalog::Catalog,
+    catalog_entry::CatalogEntry,
     execute::{Call, Executed, Executor},
     tool::{Effect, ToolError},
 };

@@ -17,7 +17,7 @@ use self::server_tool::ServerTool;
 use crate::{
     arguments::ArgumentSchema,
     caller::store_unavailable,
-    catalog::{CatalogEntry, CatalogTool},
+    catalog_entry::{CatalogEntry, CatalogTool},
     tool::{Effect, ToolError, ToolSpec},
 };
 

@@ -1,0 +1,17 @@
+//! Defines the place of a connection, which errors name, too.
+
+use platform_core::{
+    connection::{ConnectionProvider, ConnectionScope},
+    id::AccountId,
+};
+
+/// Place of a connection: an account has one for each provider and scope.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ConnectionPlace {
+    /// Account that the credential belongs to.
+    pub account: AccountId,
+    /// Provider of the credential.
+    pub provider: ConnectionProvider,
+    /// Scope for which the credential is used.
+    pub scope: ConnectionScope,
+}
