@@ -101,7 +101,7 @@ unit: ## Run tests beside the code, documentation examples, the sandbox agent's 
 	$(CARGO) nextest run --workspace --locked --lib --bins -E 'not package(tests)'
 	$(CARGO) nextest run --locked -p bench --tests
 	$(CARGO) nextest run --locked --workspace --test store --test relay --test github --test mirror \
-	  --test tools --test program
+	  --test tools --test program --test connections
 	$(CARGO) test --workspace --locked --doc --quiet
 	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
 	  services/sandbox-openclaw/agent/agent.test.mjs services/agents/agents.test.mjs
