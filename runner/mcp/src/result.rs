@@ -65,6 +65,10 @@ impl ServerResult {
     /// # Errors
     /// [`ServerError::Protocol`].
     pub(crate) fn read(raw: &RawValue) -> Result<Self, ServerError> {
+        // serde would read a list as the fields of a struct.
+        if !raw.get().starts_with('{') {
+            return Err(ServerError::protocol("a result is no object"));
+        }
         let RawResult { content, structured, is_error } =
             serde_json::from_str(raw.get()).map_err(|error| {
                 ServerError::protocol(format!("a result has another form: {}", quote(&error.to_string())))

@@ -191,7 +191,6 @@ mod tests {
         let unit = || Environment::from([("CREDENTIALS_DIRECTORY", "/run/credentials/sluice.service")]);
         for (file, environment, path) in [
             ("/etc/k", unit(), Ok("/etc/k")),
-            ("./k", Environment::default(), Ok("./k")),
             ("k", unit(), Ok("/run/credentials/sluice.service/k")),
             ("k", Environment::default(), Err("k")),
         ] {
@@ -200,6 +199,8 @@ mod tests {
             let found = found.path();
             assert_eq!(found.as_deref().map_err(|name| *name), path.map(Path::new), "{file}");
         }
+        let relative = read("[connections]\nkey_file = './k'", unit()).unwrap_err();
+        assert!(relative.contains("absolute path"), "{relative}");
         assert_eq!(read("", unit()).unwrap().key_file, None, "a file without the section is complete");
     }
 

@@ -282,7 +282,7 @@ mod tests {
         let stdio = |name: &str, more: &str| {
             format!("[tools.servers.{name}]\nimage = 'i:1'\ncommand = ['n']\n{more}\n")
         };
-        let long = "x".repeat(60);
+        let long = "x".repeat(62);
         for (text, problem) in [
             (stdio("core", ""), "built-in"),
             (stdio("Memory", ""), "lower-case"),

@@ -3,7 +3,7 @@
 //!
 //! Labels are closed sets: configured agents, states, kinds and fixed words. Runs of an agent that was not configured
 //! in this process so far are counted under `other`. No run, no account and no text of an agent or a caller is ever a
-//! label. There are thus at most 40 series for each agent, and some 90 besides.
+//! label. There are thus at most 40 series for each agent, and some 100 besides.
 //!
 //! Counters belong to this process, and begin at zero with it. The process that stored the end of a run counts it, so
 //! all workers together count each run once. A worker that is killed right after storing a run's end does not count it;
