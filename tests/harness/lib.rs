@@ -83,6 +83,7 @@ pub mod store;
 pub mod store_lock;
 pub mod terminal;
 pub mod tls_terminator;
+pub mod tool_latency;
 pub mod tool_socket;
 pub mod up;
 pub mod volume;

@@ -10,6 +10,7 @@ use harness::{
     eventually::eventually,
     mcp_clients::{McpCalls, inspect_from},
     shell_agents::shell_agent,
+    tool_latency::ToolLatency,
 };
 use platform_core::{host_tools::ToolOutcome, record::Kind};
 use rustix::process::Signal;
@@ -120,4 +121,12 @@ async fn the_mcp_inspector_finds_no_fault() {
     let done = outcomes.iter().filter(|tool| tool.outcome == ToolOutcome::Done).count();
     assert_eq!(done, 1, "the valid call alone: {records:#?}");
     waiting.end().await;
+}
+
+/// The short form of `tests/examples/tool-latency.rs`, which checks the records of all calls.
+#[tokio::test]
+async fn each_way_to_call_a_tool_is_measured() {
+    let rows = ToolLatency { calls: 3 }.measure().await;
+    assert_eq!(rows.iter().map(|row| row.calls).collect::<Vec<_>>(), [3, 3, 3], "{rows:?}");
+    assert!(rows.iter().all(|row| row.p50_us > 0 && row.p50_us <= row.p99_us), "{rows:?}");
 }
