@@ -1,7 +1,7 @@
 //! Measures how long a host tool that does nothing takes, seen from inside a sandbox.
 //!
-//! The agent calls the clock, one call after the other: over one connection to `/tool/exec` and `/mcp`, and with one process of
-//! `cogni-tool` for each call. The last contains the start of that process.
+//! The agent calls the clock, one call after the other. It posts to `/tool/exec` and `/mcp` over one connection, and starts
+//! `cogni-tool` for each further call. The last contains the start of that process.
 
 use std::time::Duration;
 
