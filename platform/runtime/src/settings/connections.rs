@@ -15,6 +15,7 @@ use crate::config::{Section, written_as_word};
 const REFRESH_BEFORE: Millis = Millis::seconds(300);
 /// Longest wait for a provider.
 const REFRESH_TIMEOUT: Millis = Millis::seconds(10);
+const KEY_FILE: &str = "key_file";
 /// Name of the entry from which the schema is built.
 const EXAMPLE: &str = "*";
 /// Most of both: tools end after half a minute, and few credentials live for more than an hour.
@@ -81,8 +82,11 @@ impl ConnectionSettings {
 
     fn section(section: &Section<'_>) -> Self {
         let doc = "File with the keys that seal connections, one a line, as `sluice connections keygen` prints them; the first seals, all open. Closed to other users. A name without `/` is that of a credential in CREDENTIALS_DIRECTORY. No connections if absent.";
-        let key_file: Option<PathBuf> = section.field("key_file", doc).optional();
+        let key_file: Option<String> = section.field(KEY_FILE, doc).optional();
         let directory = section.variable(name::env::CREDENTIALS_DIRECTORY).map(PathBuf::from);
+        let key_file = key_file.and_then(|text| {
+            KeyFile::parse(&text, directory).map_err(|problem| section.reject(KEY_FILE, problem)).ok()
+        });
         let doc = "Time before its end at which a credential is refreshed.";
         let refresh_before =
             section.field("refresh_before", doc).at_most(&MAX_REFRESH_BEFORE).or(REFRESH_BEFORE);
@@ -92,7 +96,7 @@ impl ConnectionSettings {
         let doc = "Providers that refresh credentials by OAuth 2. The table's name is the provider of the connection.";
         let providers = section.each("providers", doc, read_provider);
         Self {
-            key_file: key_file.map(|path| KeyFile::of(path, directory)),
+            key_file,
             refresh_before,
             refresh_timeout,
             providers: providers.into_iter().flatten().collect(),
@@ -101,10 +105,13 @@ impl ConnectionSettings {
 }
 
 impl KeyFile {
-    fn of(path: PathBuf, directory: Option<PathBuf>) -> Self {
-        match path.to_str() {
-            Some(name) if !name.contains('/') => Self::Credential { name: name.to_owned(), directory },
-            _ => Self::Path(path),
+    fn parse(text: &str, directory: Option<PathBuf>) -> Result<Self, String> {
+        if Path::new(text).is_absolute() {
+            Ok(Self::Path(text.into()))
+        } else if text.is_empty() || text.contains('/') {
+            Err(format!("expected an absolute path, or the name of a credential, found `{text}`"))
+        } else {
+            Ok(Self::Credential { name: text.to_owned(), directory })
         }
     }
 
