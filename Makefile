@@ -19,6 +19,8 @@ BEFORE ?=
 COMPARED := $(if $(BEFORE),--before $(BEFORE))
 # Fuzz targets; all of them if empty.
 TARGETS ?=
+# With the targets of `build`, cargo selects the same features: another selection compiles half of the workspace again.
+NEXTEST := $(CARGO) nextest run --workspace --all-targets --locked
 # All tests, the house rules first: they take seconds. CI runs these, too, and adds its own.
 TEST_STAGES := setup-tests tidy web build test-image unit it stack
 
@@ -98,19 +100,16 @@ tidy: ## House rules: imports, loops, documents, language (`cargo run -p tidy --
 	$(CARGO) nextest run --locked -p tidy
 
 unit: ## Run tests beside the code, documentation examples, the sandbox agent's own tests
-	$(CARGO) nextest run --workspace --locked --lib --bins -E 'not package(tests)'
-	$(CARGO) nextest run --locked -p bench --tests
-	$(CARGO) nextest run --locked --workspace --test store --test relay --test github --test mirror \
-	  --test tools --test program --test connections
+	$(NEXTEST) -E '(kind(lib) + kind(bin) + kind(test)) - package(tests) - package(tidy)'
 	$(CARGO) test --workspace --locked --doc --quiet
 	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
 	  services/sandbox-openclaw/agent/agent.test.mjs services/agents/agents.test.mjs
 
 it: ## Run whole-system tests with real processes and containers
-	$(CARGO) nextest run --locked -p tests --test it
+	$(NEXTEST) -E 'binary(it)'
 
 stack: ## Run whole-system tests with the real LiteLLM
-	$(CARGO) nextest run --locked -p tests --test stack --no-tests=fail
+	$(NEXTEST) -E 'binary(stack)'
 
 test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test the features supported with that version
 	@scripts/test-openclaw.sh "$(VERSION)"
