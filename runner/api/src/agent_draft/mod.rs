@@ -39,8 +39,7 @@ const CONTEXT_LINES: usize = 3;
 struct DraftBody {
     #[schema(value_type = schemas::AgentId)]
     agent_id: String,
-    /// Settings of the entry, as the configuration file names them: each a text, a number, a truth value or a list.
-    #[schema(value_type = Object)]
+    #[schema(value_type = schemas::AgentSettings)]
     settings: Map<String, Value>,
 }
 

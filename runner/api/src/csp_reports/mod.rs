@@ -17,7 +17,7 @@ use axum::{
 use platform_runtime::report as log_report;
 use runner_telemetry::metrics::CspReportFate;
 
-use self::report::{ReportForm, read_reports};
+use self::report::{ListBody, ReportForm, SingleBody, read_reports};
 use crate::{
     body::read_bytes,
     context::ApiContext,
@@ -55,7 +55,7 @@ pub(crate) async fn take(State(context): State<ApiContext>, request: Request) ->
 }
 
 fn other_type() -> Error {
-    let expected = ReportForm::MEDIA_TYPES.join(" or ");
+    let expected = ReportForm::ALL.map(ReportForm::media_type).join(" or ");
     Error::Invalid(format!("the content type is none of a report: {expected}"))
 }
 
@@ -77,7 +77,8 @@ pub(crate) fn take_operation() -> Operation {
             "Browsers send them by themselves, as `application/csp-report` or `application/reports+json`, if the policy \
              of a page blocks something. `sluice doctor` shows the last ones.",
         )
-        .body_of(&ReportForm::MEDIA_TYPES)
+        .body_in::<SingleBody>(ReportForm::Single.media_type())
+        .body_in::<ListBody>(ReportForm::List.media_type())
         .refuses([
             Problem::INVALID_REQUEST,
             Problem::TOO_LARGE,

@@ -2,6 +2,8 @@
 
 use runner_store::CspReport;
 use serde::Deserialize;
+use serde_json::Number;
+use utoipa::ToSchema;
 
 use crate::{body::invalid_body, error::Error};
 
@@ -19,13 +21,16 @@ pub(super) enum ReportForm {
     List,
 }
 
-#[derive(Debug, Deserialize)]
+/// Report of a browser, as `report-uri` sends it (CSP Level 3, section 5.3).
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = CspReport)]
 #[serde(rename_all = "kebab-case")]
-struct SingleBody {
+pub(super) struct SingleBody {
+    #[schema(inline)]
     csp_report: SingleReport,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 struct SingleReport {
     document_uri: Option<String>,
@@ -33,19 +38,26 @@ struct SingleReport {
     violated_directive: Option<String>,
     blocked_uri: Option<String>,
     source_file: Option<String>,
-    line_number: Option<u64>,
+    #[schema(value_type = Option<f64>)]
+    line_number: Option<Number>,
 }
 
-#[derive(Debug, Deserialize)]
+/// Reports of a browser, as `report-to` sends them (Reporting API, section 3.5.1).
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = CspReportList)]
+pub(super) struct ListBody(#[schema(inline)] Vec<ListItem>);
+
+#[derive(Debug, Deserialize, ToSchema)]
 struct ListItem {
     #[serde(rename = "type")]
     kind: String,
     #[serde(default)]
+    #[schema(inline)]
     body: ListReport,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 struct ListReport {
     #[serde(rename = "documentURL")]
     document_url: Option<String>,
@@ -53,21 +65,25 @@ struct ListReport {
     #[serde(rename = "blockedURL")]
     blocked_url: Option<String>,
     source_file: Option<String>,
-    line_number: Option<u64>,
+    #[schema(value_type = Option<f64>)]
+    line_number: Option<Number>,
 }
 
 impl ReportForm {
-    /// Content types of both forms.
-    pub(super) const MEDIA_TYPES: [&str; 2] = ["application/csp-report", "application/reports+json"];
+    pub(super) const ALL: [Self; 2] = [Self::Single, Self::List];
+
+    /// Returns the content type of the form.
+    pub(super) const fn media_type(self) -> &'static str {
+        match self {
+            Self::Single => "application/csp-report",
+            Self::List => "application/reports+json",
+        }
+    }
 
     /// Returns the form of a body with this content type.
     pub(super) fn of(media_type: &[u8]) -> Option<Self> {
         let essence = media_type.split(|byte| *byte == b';').next()?.trim_ascii();
-        match essence.to_ascii_lowercase().as_slice() {
-            b"application/csp-report" => Some(Self::Single),
-            b"application/reports+json" => Some(Self::List),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|form| essence.eq_ignore_ascii_case(form.media_type().as_bytes()))
     }
 }
 
@@ -86,7 +102,7 @@ pub(super) fn read_reports(form: ReportForm, body: &[u8]) -> Result<Vec<CspRepor
             let directive = effective_directive.or(violated_directive);
             vec![clean(directive, blocked_uri, place(source_file, line_number), document_uri)]
         }),
-        ReportForm::List => serde_json::from_slice(body).map(|items: Vec<ListItem>| {
+        ReportForm::List => serde_json::from_slice(body).map(|ListBody(items)| {
             let violations = items.into_iter().filter(|item| item.kind == "csp-violation").take(MAX_REPORTS);
             let report = |ListItem { body, .. }: ListItem| {
                 let source = place(body.source_file, body.line_number);
@@ -99,7 +115,7 @@ pub(super) fn read_reports(form: ReportForm, body: &[u8]) -> Result<Vec<CspRepor
 }
 
 /// Returns the place in a file from which something was blocked.
-fn place(file: Option<String>, line: Option<u64>) -> String {
+fn place(file: Option<String>, line: Option<Number>) -> String {
     let file = file.map(|file| plain(&file)).unwrap_or_default();
     match line {
         Some(line) if !file.is_empty() => format!("{file}:{line}"),

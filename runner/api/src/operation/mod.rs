@@ -9,7 +9,7 @@ pub(crate) mod schemas;
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use utoipa::{
     IntoParams, PartialSchema, ToSchema,
     openapi::{RefOr, Schema},
@@ -98,13 +98,11 @@ impl Operation {
         self.refuses([Problem::INVALID_REQUEST, Problem::TOO_LARGE, Problem::UNSUPPORTED_MEDIA_TYPE])
     }
 
-    /// Adds a body of these media types, whose form another specification defines.
-    pub(crate) fn body_of(mut self, media_types: &[&str]) -> Self {
-        let content: Map<_, _> = media_types
-            .iter()
-            .map(|media_type| ((*media_type).to_owned(), json!({ "schema": {} })))
-            .collect();
-        self.body = Some(json!({ "required": true, "content": content }));
+    /// Adds a body of the type `B` in a media type; a second one is another that a request may have.
+    pub(crate) fn body_in<B: ToSchema>(mut self, media_type: &str) -> Self {
+        let schema = self.schemas.reference::<B>();
+        let body = self.body.get_or_insert_with(|| json!({ "required": true, "content": {} }));
+        body["content"][media_type] = json!({ "schema": schema });
         self
     }
 

@@ -76,6 +76,11 @@ texts! {
     ThreadKey = pattern("^[A-Za-z0-9._:-]{1,128}$");
     /// Amount of dollars, as text, so that no float rounds it.
     Dollars = pattern(r"^\$?[0-9]{1,9}(\.[0-9]{1,9})?$");
+    /// Names of states of runs, separated by commas.
+    RunStates = {
+        let name = State::NAMES.join("|");
+        pattern(&format!("^({name})(,({name}))*$"))
+    };
     /// State of a run.
     RunState = words(State::NAMES);
     /// Urgency of a run.
@@ -129,6 +134,20 @@ impl PartialSchema for TopUpCredits {
 }
 
 impl ToSchema for TopUpCredits {}
+
+/// Settings of an agent's entry.
+#[derive(Debug)]
+pub(crate) enum AgentSettings {}
+
+impl PartialSchema for AgentSettings {
+    fn schema() -> RefOr<Schema> {
+        let description = "Settings of the entry, as the configuration file names them: each a text, a number, a truth value or a list.";
+        let mapping = ObjectBuilder::new().property_names(Some(pattern("^[a-z0-9_]+$")));
+        mapping.description(Some(description)).into()
+    }
+}
+
+impl ToSchema for AgentSettings {}
 
 /// Returns the schema of the value of a header: 1 to 256 printable ASCII characters, without a blank at an end.
 pub(crate) fn header_text() -> RefOr<Schema> {
