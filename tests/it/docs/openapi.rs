@@ -33,6 +33,29 @@ async fn the_openapi_document_is_served() {
     up.stop(Signal::TERM).await;
 }
 
+/// Adds each reference below `value` to `found`.
+fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            found.extend(fields.get("$ref").and_then(Value::as_str));
+            fields.values().for_each(|field| references(field, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn references_of_the_document_resolve() {
+    let document: Value = serde_json::from_str(&document().await).unwrap();
+    let mut found = BTreeSet::new();
+    references(&document, &mut found);
+    assert!(found.contains("#/components/schemas/RunId"), "control: {found:?}");
+    let dangling = |path: &&&str| document.pointer(path.trim_start_matches('#')).is_none();
+    let dangling: Vec<_> = found.iter().filter(dangling).collect();
+    assert!(dangling.is_empty(), "{dangling:?}");
+}
+
 /// Returns the schema as a word or a link.
 fn kind(schema: &Value) -> String {
     if let Some(name) = schema["$ref"].as_str().and_then(|path| path.rsplit('/').next()) {

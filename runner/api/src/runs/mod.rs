@@ -70,7 +70,7 @@ pub(crate) const MAX_ORDER: usize = 16 << 20;
 #[serde(deny_unknown_fields)]
 struct ListQuery {
     /// Names of states, separated by commas.
-    #[param(value_type = Option<schemas::RunStates>, example = "succeeded,failed", nullable = false)]
+    #[param(value_type = Option<schemas::RunStates>, inline, example = "succeeded,failed", nullable = false)]
     state: Option<String>,
     /// Agent of the runs.
     #[param(value_type = Option<schemas::AgentId>, nullable = false)]

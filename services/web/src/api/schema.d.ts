@@ -1115,8 +1115,7 @@ export interface components {
         /** @description Agent to draft. */
         AgentDraftOrder: {
             agentId: components["schemas"]["AgentId"];
-            /** @description Settings of the entry, as the configuration file names them: each a text, a number, a truth value or a list. */
-            settings: Record<string, never>;
+            settings: components["schemas"]["AgentSettings"];
         };
         /** @description Id of an agent: a family and a name. */
         AgentId: string;
@@ -1125,6 +1124,8 @@ export interface components {
             agents: components["schemas"]["Agent"][];
             defaultAgentId: components["schemas"]["AgentId"] | null;
         };
+        /** @description Settings of the entry, as the configuration file names them: each a text, a number, a truth value or a list. */
+        AgentSettings: Record<string, never>;
         /** @description Agent, with what blocks it. */
         AgentStatus: {
             agentId: components["schemas"]["AgentId"];
@@ -1492,6 +1493,30 @@ export interface components {
             balance: components["schemas"]["Balance"];
             topUp: components["schemas"]["TopUp"];
         };
+        /** @description Report of a browser, as `report-uri` sends it (CSP Level 3, section 5.3). */
+        CspReport: {
+            "csp-report": {
+                "blocked-uri"?: string | null;
+                "document-uri"?: string | null;
+                "effective-directive"?: string | null;
+                /** Format: double */
+                "line-number"?: number | null;
+                "source-file"?: string | null;
+                "violated-directive"?: string | null;
+            };
+        };
+        /** @description Reports of a browser, as `report-to` sends them (Reporting API, section 3.5.1). */
+        CspReportList: {
+            body?: {
+                blockedURL?: string | null;
+                documentURL?: string | null;
+                effectiveDirective?: string | null;
+                /** Format: double */
+                lineNumber?: number | null;
+                sourceFile?: string | null;
+            };
+            type: string;
+        }[];
         /** @description Facts that pages need of this installation. */
         DashboardSettings: {
             /** @description Host of pull requests: an address of another host is no link. */
@@ -4591,8 +4616,8 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/csp-report": unknown;
-                "application/reports+json": unknown;
+                "application/csp-report": components["schemas"]["CspReport"];
+                "application/reports+json": components["schemas"]["CspReportList"];
             };
         };
         responses: {
