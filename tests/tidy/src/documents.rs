@@ -33,6 +33,18 @@ pub fn broken_links(repository: &Repository) -> Vec<Offender> {
     broken
 }
 
+/// Returns pages of the book that its summary does not list: mdBook leaves them out.
+#[must_use]
+pub fn unlisted_pages(repository: &Repository) -> Vec<String> {
+    const BOOK: &str = "docs/src/";
+    const SUMMARY: &str = "docs/src/SUMMARY.md";
+    let pages = || repository.markdown().filter(|file| file.path.starts_with(BOOK));
+    let summary = pages().find(|file| file.path == SUMMARY).map(|file| Document::read(&file.text));
+    let links = summary.map(|summary| summary.links).unwrap_or_default();
+    let listed: BTreeSet<_> = links.iter().filter_map(|link| place(SUMMARY, &link.text)).collect();
+    pages().map(|file| file.path.clone()).filter(|path| path != SUMMARY && !listed.contains(path)).collect()
+}
+
 fn is_relative(target: &str) -> bool {
     !target.contains("://") && !target.starts_with("mailto:")
 }

@@ -20,6 +20,11 @@ fn links_and_anchors_resolve() {
 }
 
 #[test]
+fn the_summary_lists_every_page() {
+    assert_eq!(documents::unlisted_pages(&repository()), Vec::<String>::new(), "pages beside the book");
+}
+
+#[test]
 fn named_paths_exist() {
     let repository = repository();
     let foreign = Ratchet::read(&repository).expect("the ratchet is read").foreign_paths();
@@ -68,6 +73,9 @@ fn planted() -> Repository {
             "docs/bad.md",
             "[a](#one)\n[b](../README.md#two)\n[c](gone.md)\n[d](../../x.md)\n`test:holds` `test:gone`",
         ),
+        ("docs/src/SUMMARY.md", "[a](guides/listed.md)"),
+        ("docs/src/guides/listed.md", "# Listed\n[b](unlisted.md)"),
+        ("docs/src/guides/unlisted.md", "# Unlisted"),
     ];
     for (path, text) in files {
         let path = root.join(path);
@@ -89,6 +97,7 @@ fn document_rules_see_their_offenders() {
     ];
     assert_eq!(shown(documents::broken_links(&repository)), links);
     assert_eq!(shown(documents::missing_paths(&repository, &BTreeSet::new())), ["a/README.md:1 src/gone.rs"]);
+    assert_eq!(documents::unlisted_pages(&repository), ["docs/src/guides/unlisted.md"]);
     let missing = documents::missing_tests(&repository).expect("every file parses");
     assert_eq!(shown(missing), ["docs/bad.md:5 gone"]);
 }
