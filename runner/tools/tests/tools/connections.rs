@@ -1,17 +1,14 @@
 //! connections tests that a tool of GitHub uses the credential of the calling account, if it has one.
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
-
 use platform_core::{
     connection::{ConnectionKind, ConnectionProvider, ConnectionScope},
     host_tools::header,
     id::AccountId,
     secret::Secret,
 };
-use runner_connections::{SealingKeys, WantedConnection};
+use runner_connections::WantedConnection;
 use runner_store::{AtSamePlace, ConnectionPlace};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use crate::{
     double::{GitHubRoute, StoredIssue},
@@ -21,19 +18,15 @@ use crate::{
 /// Token of account `acct-1`.
 const OWN_TOKEN: &str = "ghp-canary-own";
 
-async fn world() -> (World, TempDir) {
-    let dir = tempfile::tempdir().unwrap();
-    let keys = dir.path().join("keys");
-    fs::write(&keys, SealingKeys::generate().expose()).unwrap();
-    fs::set_permissions(&keys, fs::Permissions::from_mode(0o600)).unwrap();
-    let world = World::with_config(&format!("[connections]\nkey_file = '{}'", keys.display())).await;
+async fn world() -> World {
+    let world = World::start().await;
     world.github.add_issue(StoredIssue {
         repository: "octo/hello".to_owned(),
         number: 7,
         title: "a bug".to_owned(),
         ..StoredIssue::default()
     });
-    (world, dir)
+    world
 }
 
 async fn add(world: &World, scope: &str, secret: &str) {
@@ -62,7 +55,7 @@ fn used(world: &World) -> String {
 
 #[tokio::test]
 async fn a_tool_uses_the_accounts_own_credential() {
-    let (world, _dir) = world().await;
+    let world = world().await;
     assert_eq!(read(&world, "c1").await.body["result"]["title"], json!("a bug"));
     assert_eq!(used(&world), TOKEN, "the control: without a connection, the operator's");
     world.github.accept(OWN_TOKEN);
@@ -83,7 +76,7 @@ async fn a_tool_uses_the_accounts_own_credential() {
 
 #[tokio::test]
 async fn a_call_that_is_not_granted_opens_nothing() {
-    let (world, _dir) = world().await;
+    let world = world().await;
     add(&world, "*", OWN_TOKEN).await;
     let call = RawCall::exec("github__read_issue", "c1", &json!({ "number": 7 }));
     let refused = world.send(call.with(header::GRANTED, "core__get_current_time")).await;
@@ -98,7 +91,7 @@ async fn a_call_that_is_not_granted_opens_nothing() {
 
 #[tokio::test]
 async fn a_broken_connection_has_no_substitute() {
-    let (world, _dir) = world().await;
+    let world = world().await;
     add(&world, "*", OWN_TOKEN).await;
     let refused = read(&world, "c1").await;
     assert_eq!(refused.code(), "tool_failed", "GitHub does not take it: {refused:?}");

@@ -168,7 +168,10 @@ async fn arguments_follow_the_accepted_schema() {
 #[tokio::test]
 async fn redirects_are_not_followed() {
     let other = McpDouble::start().await;
-    let (world, double) = accepted("connection = 'notes'").await;
+    let double = McpDouble::start().await;
+    let world = World::with_config(&double.settings("connection = 'notes'")).await;
+    world.connect("acct-1", "notes", "tok-canary-1").await;
+    accept_all(&world).await;
     for (id, status, to) in [
         ("c1", 307, other.url.clone()),
         ("c2", 308, other.url.clone()),
