@@ -11,6 +11,7 @@
 //!
 //! Does not decide who may call a tool, or which description is accepted.
 
+mod bounds;
 mod definition;
 mod error;
 mod frame;
