@@ -227,6 +227,11 @@ impl ConnectionBroker {
         self.0.metrics.connection_refreshed(result);
     }
 
+    /// Counts an answer that had a credential in it, and was not passed on.
+    pub fn credential_echoed(&self) {
+        self.0.metrics.credential_echoed();
+    }
+
     /// Returns the longest wait for a provider.
     pub(crate) fn refresh_timeout(&self) -> Duration {
         self.0.settings.refresh_timeout.duration()

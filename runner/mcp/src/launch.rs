@@ -80,7 +80,7 @@ impl Launcher {
 
     fn bearer(&self, server: &ToolServer, account: &AccountId) -> Option<Bearer> {
         let provider = server.connection.clone()?;
-        Some(Bearer { connections: self.connections.clone(), account: account.clone(), provider })
+        Some(Bearer::new(self.connections.clone(), account.clone(), provider))
     }
 
     async fn start(
