@@ -52,7 +52,9 @@ impl Error {
             Self::Connection(_) => "connection_refused",
             Self::Tool(ToolFailed(error)) => &error.code,
             Self::NotAccepted(NotAccepted::NoServer(_) | NotAccepted::NoTool { .. }) => "not_found",
-            Self::NotAccepted(NotAccepted::Failed(_) | NotAccepted::OtherDigest { .. }) => "tool_not_accepted",
+            Self::NotAccepted(NotAccepted::Failed(_) | NotAccepted::OtherDigest { .. }) => {
+                "tool_not_accepted"
+            }
             Self::NotDecided(error) => decision_code(error),
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",

@@ -104,8 +104,13 @@ async fn accept_with(gateway: &ToolGateway, arguments: &Arguments) -> Result<Exi
 }
 
 fn parse_digest(text: &str) -> Result<String, String> {
-    let is_digest = text.len() == DIGEST_LEN && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    if is_digest { Ok(text.to_owned()) } else { Err(format!("no {DIGEST_LEN} hexadecimal digits, as `digest:` shows them")) }
+    let is_digest =
+        text.len() == DIGEST_LEN && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if is_digest {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("no {DIGEST_LEN} hexadecimal digits, as `digest:` shows them"))
+    }
 }
 
 fn is_among(tools: &[&ReviewedTool], tool: &ReviewedTool) -> bool {
@@ -121,8 +126,10 @@ const fn is_open(state: &ServerToolState) -> bool {
 fn decide<'r>(arguments: &Arguments, reviewed: &'r [ReviewedTool]) -> Result<Vec<&'r ReviewedTool>, Error> {
     let mut open: Vec<_> = reviewed.iter().filter(|tool| is_open(&tool.state)).collect();
     if !arguments.digests.is_empty() {
-        let found: Vec<_> = reviewed.iter().filter_map(|tool| tool.listed.as_ref()).map(|it| &it.digest).collect();
-        let digests: Vec<_> = arguments.digests.iter().filter(|digest| !found.contains(digest)).cloned().collect();
+        let found: Vec<_> =
+            reviewed.iter().filter_map(|tool| tool.listed.as_ref()).map(|it| &it.digest).collect();
+        let digests: Vec<_> =
+            arguments.digests.iter().filter(|digest| !found.contains(digest)).cloned().collect();
         if !digests.is_empty() {
             return Err(NotAccepted::OtherDigest { server: arguments.server.clone(), digests }.into());
         }
@@ -160,11 +167,7 @@ fn difference(accepted: Option<&str>, listed: &str) -> String {
         .to_string()
 }
 
-fn report(
-    arguments: &Arguments,
-    reviewed: &[ReviewedTool],
-    accepted: &[&ReviewedTool],
-) -> Result<(), Error> {
+fn report(arguments: &Arguments, reviewed: &[ReviewedTool], accepted: &[&ReviewedTool]) -> Result<(), Error> {
     let server = &arguments.server;
     let open = reviewed.iter().filter(|tool| is_open(&tool.state) && !is_among(accepted, tool));
     let open: Vec<_> = open.filter_map(|tool| tool.listed.as_ref()).collect();
