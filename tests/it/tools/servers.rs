@@ -200,6 +200,37 @@ async fn a_server_is_confined() {
     up.stop(Signal::TERM).await;
 }
 
+/// Makes an image of the sandbox's own that declares `/data` as a volume.
+async fn image_with_volume() -> String {
+    let image = "sluicegate/test-volume:latest".to_owned();
+    let made = docker(&["create", "sluicegate/sandbox-runtime:latest"]).await;
+    docker(&["commit", "--change", "VOLUME /data", made.trim(), &image]).await;
+    docker(&["rm", "--volumes", made.trim()]).await;
+    image
+}
+
+#[tokio::test]
+async fn a_volume_of_an_image_is_bounded_memory() {
+    let image = image_with_volume().await;
+    let plain = docker(&["create", &image, "true"]).await;
+    let mounts = docker(&["inspect", "--format", "{{range .Mounts}}{{.Type}}{{end}}", plain.trim()]).await;
+    docker(&["rm", "--volumes", plain.trim()]).await;
+    assert_eq!(mounts.trim(), "volume", "the control: Docker would make one");
+    let script = calling(&[("fills__act", "{}")]);
+    let server = hostile("fills", Misbehaviour::Fills).replace("sluicegate/sandbox-runtime:latest", &image);
+    let world = World::with(&agent(&script, &format!("host_tools = ['fills__act']\n{server}"))).await;
+    accept(&world, &["fills"]).await;
+    let up = Up::start(world.sluice()).await;
+    let reports = reports(&run(&world).await);
+    let text = reports[0].to_string();
+    assert!(text.contains("ENOSPC") && text.contains("bounded"), "{text}");
+    let there = containers(&world).await;
+    let mounts = docker(&["inspect", "--format", "{{range .Mounts}}{{.Type}}{{end}}", &there[0]]).await;
+    assert_eq!(mounts.trim(), "tmpfs");
+    up.stop(Signal::TERM).await;
+    none_left(&world).await;
+}
+
 #[tokio::test]
 async fn a_description_that_changes_is_shown_first() {
     let script = calling(&[("good__act", "{}")]);

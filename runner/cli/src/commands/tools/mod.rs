@@ -31,7 +31,7 @@ Examples:
 Examples:
   sluice tools accept memory
   sluice tools accept memory create_entities --json | jq -r '.tools[] | .difference, .digest'
-  sluice tools accept memory create_entities --digest \"$DIGEST\"
+  sluice tools accept memory create_entities --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 
 Exit codes: 1 a tool is not accepted, cannot be, or is described otherwise than by the digest")]
     Accept(accept::Arguments),
