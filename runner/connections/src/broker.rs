@@ -16,6 +16,7 @@ use platform_runtime::{
 use runner_model::connection_refresh::RefreshResult;
 use runner_store::{ConnectionPlace, Store, StoredConnection, UnixMillis};
 use runner_telemetry::metrics::Metrics;
+use tokio::time::Instant;
 
 use crate::{
     content::SealedContent,
@@ -50,6 +51,8 @@ struct BrokerState {
     owner: String,
     metrics: Arc<Metrics>,
     flights: Mutex<HashMap<ConnectionId, Flight>>,
+    /// Times at which tests began to refresh connections, for as long as they matter.
+    tests: Mutex<HashMap<ConnectionId, Instant>>,
     sources: InstallationSources,
 }
 
@@ -66,6 +69,7 @@ impl ConnectionBroker {
             owner: format!("{:032x}", random::bits()),
             metrics,
             flights: Mutex::default(),
+            tests: Mutex::default(),
             sources: InstallationSources::default(),
         }))
     }
@@ -221,6 +225,10 @@ impl ConnectionBroker {
 
     pub(crate) fn flights(&self) -> &Mutex<HashMap<ConnectionId, Flight>> {
         &self.0.flights
+    }
+
+    pub(crate) fn tests(&self) -> &Mutex<HashMap<ConnectionId, Instant>> {
+        &self.0.tests
     }
 
     pub(crate) fn count(&self, result: RefreshResult) {
