@@ -13,7 +13,7 @@ use platform_core::{
     id::AccountId,
     secret::Secret,
 };
-use runner_connections::WantedConnection;
+use runner_connections::{TestedBy, WantedConnection};
 use runner_store::{AtSamePlace, ConnectionPlace, StoredConnection};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -77,7 +77,8 @@ struct ConnectionView {
 #[schema(as = ConnectionTest)]
 #[serde(rename_all = "camelCase")]
 struct ConnectionTestView {
-    /// True if the provider was asked. The token of a provider that only tools know is opened, and not sent.
+    /// True if the provider was asked. The token of a provider that only tools know is opened, and not sent. A refresh
+    /// token that was refreshed in the last 30 seconds is not refreshed again: the token that it gave was opened.
     asked: bool,
     /// End of the credential, if it is known.
     #[schema(required = true, format = DateTime)]
@@ -228,6 +229,7 @@ pub(crate) fn add_operation() -> Operation {
             Problem::ACCOUNT_FORBIDDEN,
             Problem::CONNECTIONS_OFF,
             Problem::CONNECTION_EXISTS,
+            Problem::CONNECTIONS_EXHAUSTED,
             Problem::CONNECTION_UNUSABLE,
         ])
 }
@@ -264,13 +266,13 @@ pub(crate) async fn test(
     let stored = find(&context, &caller, &connection).await?;
     let tested = context.opened().await?.connections.test(&stored).await?;
     let expires_at = tested.expires.map(rfc3339);
-    Ok(json_response(&ConnectionTestView { asked: tested.was_asked, expires_at }))
+    Ok(json_response(&ConnectionTestView { asked: tested.tested_by == TestedBy::Provider, expires_at }))
 }
 
 pub(crate) fn test_operation() -> Operation {
     let tested = AnswerSpec::json::<ConnectionTestView>(StatusCode::OK, "The provider takes the credential.");
     Operation::new("testConnection", "Asks the provider whether it takes a credential.", tested)
-        .described("A refresh token is refreshed.")
+        .described("A refresh token is refreshed, at most once in 30 seconds.")
         .without_query()
         .refuses([Problem::CONNECTIONS_OFF, Problem::CONNECTION_UNUSABLE, Problem::PROVIDER_UNAVAILABLE])
 }

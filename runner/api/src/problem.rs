@@ -329,6 +329,12 @@ impl Problem {
         "the account has a connection for the provider and the scope",
         "send `replace`, or remove the other connection",
     );
+    pub(crate) const CONNECTIONS_EXHAUSTED: Self = Self::new(
+        StatusCode::CONFLICT,
+        "connections_exhausted",
+        "the account has as many connections as it may have; `detail` names the bound",
+        "remove a connection that is not used",
+    );
     pub(crate) const CONNECTION_UNUSABLE: Self = Self::new(
         StatusCode::CONFLICT,
         "connection_unusable",

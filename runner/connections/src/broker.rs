@@ -16,6 +16,7 @@ use platform_runtime::{
 use runner_model::connection_refresh::RefreshResult;
 use runner_store::{ConnectionPlace, Store, StoredConnection, UnixMillis};
 use runner_telemetry::metrics::Metrics;
+use tokio::time::Instant;
 
 use crate::{
     content::SealedContent,
@@ -50,6 +51,8 @@ struct BrokerState {
     owner: String,
     metrics: Arc<Metrics>,
     flights: Mutex<HashMap<ConnectionId, Flight>>,
+    /// Times at which tests began to refresh connections, for as long as they matter.
+    tests: Mutex<HashMap<ConnectionId, Instant>>,
     sources: InstallationSources,
 }
 
@@ -66,6 +69,7 @@ impl ConnectionBroker {
             owner: format!("{:032x}", random::bits()),
             metrics,
             flights: Mutex::default(),
+            tests: Mutex::default(),
             sources: InstallationSources::default(),
         }))
     }
@@ -223,8 +227,17 @@ impl ConnectionBroker {
         &self.0.flights
     }
 
+    pub(crate) fn tests(&self) -> &Mutex<HashMap<ConnectionId, Instant>> {
+        &self.0.tests
+    }
+
     pub(crate) fn count(&self, result: RefreshResult) {
         self.0.metrics.connection_refreshed(result);
+    }
+
+    /// Counts an answer that had a credential in it, and was not passed on.
+    pub fn credential_echoed(&self) {
+        self.0.metrics.credential_echoed();
     }
 
     /// Returns the longest wait for a provider.

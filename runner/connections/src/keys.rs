@@ -126,6 +126,12 @@ impl SealingKeys {
         Secret::new(BASE64_STANDARD.encode(bytes.as_slice()))
     }
 
+    /// Returns the number of keys.
+    #[must_use]
+    pub const fn count(&self) -> usize {
+        self.keys.len()
+    }
+
     /// Returns the key that seals.
     pub(crate) fn first(&self) -> Option<&SealingKey> {
         self.keys.first()

@@ -26,5 +26,5 @@ pub use self::{
     broker::{ConnectionBroker, Credential},
     error::{AddError, CredentialError, SealFault},
     keys::{KeyFileError, SealingKeys},
-    manage::{ConnectionTest, Resealed, WantedConnection},
+    manage::{ConnectionTest, MIN_TEST_INTERVAL, Resealed, TestedBy, WantedConnection},
 };

@@ -1,5 +1,7 @@
 //! manage adds, tests and seals connections again, for people and programs that own them.
 
+use std::time::Duration;
+
 use platform_core::{
     connection::{ConnectionId, ConnectionKind},
     secret::Secret,
@@ -7,6 +9,7 @@ use platform_core::{
 use platform_runtime::random;
 use runner_github::{AccountCredential, CredentialSource};
 use runner_store::{AccountScope, AtSamePlace, ConnectionPlace, NewConnection, StoredConnection, UnixMillis};
+use tokio::time::Instant;
 
 use crate::{
     broker::{ConnectionBroker, not_expired},
@@ -21,11 +24,25 @@ use crate::{
 /// Largest private key, in PEM.
 const MAX_KEY: usize = 16 << 10;
 
+/// Shortest time between two refreshes of a connection that tests ask for.
+pub const MIN_TEST_INTERVAL: Duration = Duration::from_secs(30);
+
+/// Way in which a connection was tested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TestedBy {
+    /// The provider was asked.
+    Provider,
+    /// It was opened: nothing says where a token of another provider is used.
+    Opening,
+    /// It was opened: it was refreshed within [`MIN_TEST_INTERVAL`].
+    FormerRefresh,
+}
+
 /// Result of a test of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConnectionTest {
-    /// True if the provider was asked. A token of another provider is only opened: nothing says where it is used.
-    pub was_asked: bool,
+    /// Way of the test.
+    pub tested_by: TestedBy,
     /// End of the credential, if it is known.
     pub expires: Option<UnixMillis>,
 }
@@ -128,15 +145,51 @@ impl ConnectionBroker {
     pub async fn test(&self, stored: &StoredConnection) -> Result<ConnectionTest, CredentialError> {
         self.open(stored)?;
         let is_github = stored.place.provider.as_str() == GITHUB;
-        if stored.kind == ConnectionKind::OAuth {
-            let refreshed = self.refresh(stored).await?;
-            self.access_of(&refreshed)?;
-            let expires = if is_github { self.check_github(&refreshed).await? } else { refreshed.expires };
-            return Ok(ConnectionTest { was_asked: true, expires });
+        let (refreshed, tested_by) = match stored.kind {
+            ConnectionKind::OAuth => self.refresh_for_test(stored).await?,
+            _ => (stored.clone(), TestedBy::Opening),
+        };
+        not_expired(&refreshed)?;
+        if is_github {
+            let expires = self.check_github(&refreshed).await?;
+            return Ok(ConnectionTest { tested_by: TestedBy::Provider, expires });
         }
-        not_expired(stored)?;
-        let expires = if is_github { self.check_github(stored).await? } else { stored.expires };
-        Ok(ConnectionTest { was_asked: is_github, expires })
+        Ok(ConnectionTest { tested_by, expires: refreshed.expires })
+    }
+
+    /// Refreshes a connection, unless that was done or tried a moment ago. A provider refuses a client that asks all the
+    /// time, and then for the tools, too.
+    async fn refresh_for_test(
+        &self,
+        stored: &StoredConnection,
+    ) -> Result<(StoredConnection, TestedBy), CredentialError> {
+        let is_fresh = stored.refreshed.is_some_and(|at| at.until(stored.read) < MIN_TEST_INTERVAL);
+        if is_fresh && not_expired(stored).is_ok() && self.access_of(stored).is_ok() {
+            return Ok((stored.clone(), TestedBy::FormerRefresh));
+        }
+        if !self.begins_test(&stored.id) {
+            return Err(CredentialError::ProviderUnavailable {
+                provider: stored.place.provider.clone(),
+                problem: format!(
+                    "it was asked less than {} s ago: test it later",
+                    MIN_TEST_INTERVAL.as_secs()
+                ),
+            });
+        }
+        let refreshed = self.refresh(stored).await?;
+        self.access_of(&refreshed)?;
+        Ok((refreshed, TestedBy::Provider))
+    }
+
+    /// Returns whether this process has not begun to refresh the connection for a test a moment ago.
+    fn begins_test(&self, id: &ConnectionId) -> bool {
+        let mut tests = self.tests().lock();
+        tests.retain(|_id, begun| begun.elapsed() < MIN_TEST_INTERVAL);
+        if tests.contains_key(id) {
+            return false;
+        }
+        tests.insert(id.clone(), Instant::now());
+        true
     }
 
     /// Seals all connections with the first key that other keys have sealed.

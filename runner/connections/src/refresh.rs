@@ -10,7 +10,7 @@ use platform_core::connection::{ConnectionId, ConnectionState};
 use platform_runtime::{report, retry::Backoff, task};
 use runner_model::connection_refresh::RefreshResult;
 use runner_store::{RefreshClaim, RefreshEnd, RefreshLease, StoredConnection, UnixMillis};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::{
     broker::ConnectionBroker,
@@ -22,15 +22,15 @@ use crate::{
     token_answer::{GivenTokens, RefreshFault},
 };
 
-/// Time for which a process may store what it got, beside its wait for the provider.
-const STORE_GRACE: Duration = Duration::from_secs(30);
+/// Longest time for which tokens that were given are kept until the store takes them.
+const STORE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Time of the right to refresh beside the wait for the provider and for the store: two clocks run differently.
+const LEASE_MARGIN: Duration = Duration::from_secs(15);
 /// Time for which callers wait, beside the wait for the provider.
 const CALLER_GRACE: Duration = Duration::from_secs(2);
 /// Delays before another look at a connection that another process refreshes.
 const MIN_POLL_INTERVAL: Duration = Duration::from_millis(20);
 const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
-/// Longest time for which tokens that were given are kept until the store takes them.
-const STORE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Mark of a refresh in flight, until it has ended.
 struct FlightMark {
@@ -83,11 +83,11 @@ impl ConnectionBroker {
     }
 
     async fn refresh_once(self, read: StoredConnection) -> Result<StoredConnection, CredentialError> {
-        let granted = match self.claim(&read).await? {
-            Claimed::Granted(granted) => granted,
+        let (granted, deadline) = match self.claim(&read).await? {
+            Claimed::Granted { granted, deadline } => (granted, deadline),
             Claimed::Done(done) => return usable(done),
         };
-        let refreshed = self.ask(&granted).await;
+        let refreshed = self.ask(&granted, deadline).await;
         let result = match &refreshed {
             Ok(_) => RefreshResult::Refreshed,
             Err(CredentialError::NeedsAuthorisation { .. }) => RefreshResult::NeedsAuthorisation,
@@ -117,11 +117,17 @@ impl ConnectionBroker {
 
     /// Waits for the right to refresh.
     async fn claim(&self, read: &StoredConnection) -> Result<Claimed, CredentialError> {
-        let lease = RefreshLease { owner: self.owner(), duration: self.refresh_timeout() + STORE_GRACE };
+        let times = RefreshTimes::of(self.refresh_timeout());
+        let lease = RefreshLease { owner: self.owner(), duration: times.lease() };
         let mut looks = Backoff::new(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
+        let mut read = read.clone();
         loop {
-            match self.store().claim_refresh(read, &lease).await? {
-                RefreshClaim::Granted(granted) => return Ok(Claimed::Granted(granted)),
+            // Before the right begins: it ends later than it is used.
+            let deadline = Instant::now() + times.use_of_lease();
+            match self.store().claim_refresh(&read, &lease).await? {
+                RefreshClaim::Granted(granted) => return Ok(Claimed::Granted { granted, deadline }),
+                // Another key has sealed it, and its access token is as old as before.
+                RefreshClaim::Changed(changed) if is_resealed(&read, &changed) => read = changed,
                 RefreshClaim::Changed(changed) => return Ok(Claimed::Done(changed)),
                 RefreshClaim::Busy => looks.wait().await,
                 RefreshClaim::Gone => {
@@ -133,7 +139,11 @@ impl ConnectionBroker {
     }
 
     /// Asks the provider, and stores what it gave before anything uses it.
-    async fn ask(&self, granted: &StoredConnection) -> Result<StoredConnection, CredentialError> {
+    async fn ask(
+        &self,
+        granted: &StoredConnection,
+        deadline: Instant,
+    ) -> Result<StoredConnection, CredentialError> {
         let provider = &granted.place.provider;
         let prepared = self.keys().and_then(|keys| {
             let opened = keys.open(granted);
@@ -150,7 +160,7 @@ impl ConnectionBroker {
             timeout: self.refresh_timeout(),
         };
         let (end, error) = match request.send().await {
-            Ok(given) => return self.keep(granted, content, given).await,
+            Ok(given) => return self.keep(granted, content, given, deadline).await,
             Err(RefreshFault::InvalidGrant) => {
                 let connection = granted.id.clone();
                 let error = CredentialError::NeedsAuthorisation { connection, provider: provider.clone() };
@@ -167,12 +177,14 @@ impl ConnectionBroker {
         Err(self.give_up(granted, end, error).await)
     }
 
-    /// Stores tokens, and tries for long: the provider may take the former refresh token no longer.
+    /// Stores tokens, and tries for as long as no other process may refresh: the provider may take the former refresh token
+    /// no longer.
     async fn keep(
         &self,
         granted: &StoredConnection,
         former: SealedContent,
         given: GivenTokens,
+        deadline: Instant,
     ) -> Result<StoredConnection, CredentialError> {
         let lifetime = i64::try_from(given.lifetime.as_millis()).unwrap_or(i64::MAX);
         let content =
@@ -181,21 +193,27 @@ impl ConnectionBroker {
         let sealed = sealed.map_err(|fault| CredentialError::unopened(&granted.id, fault))?;
         let expires = Some(UnixMillis(granted.read.0.saturating_add(lifetime)));
         let end = RefreshEnd::Refreshed { sealed, expires };
-        let deadline = Instant::now() + STORE_TIMEOUT;
         let mut delays = Backoff::new(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
         loop {
-            match self.store().end_refresh(granted, self.owner(), &end).await {
-                Ok(Some(stored)) => return Ok(stored),
+            let stored = timeout_at(deadline, self.store().end_refresh(granted, self.owner(), &end)).await;
+            match stored {
+                Ok(Ok(Some(stored))) => return Ok(stored),
                 // It was removed, or replaced: what was got belongs to no connection.
-                Ok(None) => return Err(no_connection(granted.place.clone())),
-                Err(error) if Instant::now() >= deadline => return Err(error.into()),
-                Err(error) => {
+                Ok(Ok(None)) => return Err(no_connection(granted.place.clone())),
+                Ok(Err(error)) if Instant::now() >= deadline => return Err(error.into()),
+                Ok(Err(error)) => {
                     tracing::error!(
                         connection = %granted.id,
                         error = report::chain(&error),
                         "refreshed connection not stored yet: another try follows"
                     );
                     delays.wait().await;
+                }
+                Err(_elapsed) => {
+                    return Err(CredentialError::ProviderUnavailable {
+                        provider: granted.place.provider.clone(),
+                        problem: "its answer could not be stored in time: see the log".to_owned(),
+                    });
                 }
             }
         }
@@ -222,12 +240,49 @@ impl ConnectionBroker {
 
 /// Connection that this process refreshes, or another has refreshed.
 enum Claimed {
-    Granted(StoredConnection),
+    Granted {
+        granted: StoredConnection,
+        /// Time after which another process may refresh it, with a margin.
+        deadline: Instant,
+    },
     Done(StoredConnection),
 }
 
+/// Times of a refresh. The right to it is longer than its use, whatever the settings say.
+#[derive(Debug, Clone, Copy)]
+struct RefreshTimes {
+    /// Longest wait for the provider.
+    provider: Duration,
+}
+
+impl RefreshTimes {
+    const fn of(provider: Duration) -> Self {
+        Self { provider }
+    }
+
+    /// Returns the time in which the provider is asked, and its answer is stored.
+    const fn use_of_lease(self) -> Duration {
+        self.provider.saturating_add(STORE_TIMEOUT)
+    }
+
+    /// Returns the time after which another process may refresh.
+    const fn lease(self) -> Duration {
+        self.use_of_lease().saturating_add(LEASE_MARGIN)
+    }
+}
+
+const _: () = assert!(
+    STORE_TIMEOUT.as_secs() < RefreshTimes::of(Duration::ZERO).lease().as_secs(),
+    "a token is stored while no other process may refresh"
+);
+
 fn no_connection(place: runner_store::ConnectionPlace) -> CredentialError {
     CredentialError::NoConnection { account: place.account, provider: place.provider, scope: place.scope }
+}
+
+/// Returns whether nothing but the key has changed that seals a connection.
+fn is_resealed(read: &StoredConnection, changed: &StoredConnection) -> bool {
+    changed.refreshed == read.refreshed && changed.state == ConnectionState::Active
 }
 
 /// Returns a connection that another refresh has left, if it may be used.
@@ -238,5 +293,19 @@ fn usable(stored: StoredConnection) -> Result<StoredConnection, CredentialError>
             connection: stored.id,
             provider: stored.place.provider,
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_right_to_refresh_outlasts_its_use() {
+        for provider in [Duration::ZERO, Duration::from_secs(15), Duration::from_secs(3600)] {
+            let times = RefreshTimes::of(provider);
+            assert!(times.lease() >= provider + STORE_TIMEOUT + LEASE_MARGIN, "{provider:?}");
+            assert!(times.lease() > times.use_of_lease(), "{provider:?}");
+        }
     }
 }

@@ -25,7 +25,7 @@ pub use self::{
     docker::{
         Container, Docker, EXTRACTION_SUFFIX, Error, ExtractEnd, ExtractSpec, Extracted, FoundContainer,
         GatewayContainer, GatewaySpec, Listed, MirrorContainer, MirrorOutput, MirrorSpec, Removal,
-        ServerOutput, ServerStreams, ToolServerSpec, Version, Waits, labels, warm_labels,
+        ServerOutput, ServerStreams, ToolServerImage, ToolServerSpec, Version, Waits, labels, warm_labels,
     },
 };
 

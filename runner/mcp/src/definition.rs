@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, value::RawValue};
 use sha2::{Digest, Sha256};
 
-use crate::{error::ServerError, schema, text};
+use crate::{bounds::BoundedList, error::ServerError, schema, text};
 
 /// Members of a tool that its digest is of.
 const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
@@ -123,7 +123,7 @@ pub struct Listing {
 /// Page of a list of tools.
 #[derive(Deserialize)]
 pub(crate) struct ToolPage {
-    tools: Vec<Box<RawValue>>,
+    tools: BoundedList<Box<RawValue>, MAX_TOOLS>,
     #[serde(rename = "nextCursor", default)]
     pub(crate) next: Option<String>,
 }
@@ -143,7 +143,7 @@ impl Listing {
         page: &ToolPage,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Result<(), ServerError> {
-        for tool in &page.tools {
+        for tool in &page.tools.0 {
             let NamedTool { name } = serde_json::from_str(tool.get())
                 .map_err(|_other| ServerError::protocol("a listed tool has no name"))?;
             if self.tools.len() + self.others >= MAX_TOOLS {
@@ -222,8 +222,9 @@ mod tests {
         assert_eq!((listing.tools.len(), listing.others), (2, 4));
         assert!(listing.tools["add"].is_ok());
         assert_eq!(listing.tools["get"], Err(InvalidTool::Twice));
-        let many = json!({ "tools": vec![json!({ "name": "x" }); 2000] });
-        let page: ToolPage = serde_json::from_str(&many.to_string()).unwrap();
-        assert!(listing.add(&page, |_| false).is_err());
+        let many = |count: usize| json!({ "tools": vec![json!({ "name": "x" }); count] }).to_string();
+        assert!(serde_json::from_str::<ToolPage>(&many(MAX_TOOLS + 1)).is_err(), "of a page");
+        let page: ToolPage = serde_json::from_str(&many(MAX_TOOLS)).unwrap();
+        assert!(listing.add(&page, |_| false).is_err(), "of all pages");
     }
 }

@@ -105,6 +105,9 @@ pub enum ServerError {
         /// Failure of the connection.
         problem: String,
     },
+    /// The server sent the account's credential back.
+    #[error("its answer has the account's credential in it, and is not passed on")]
+    CredentialEchoed,
     /// The account has no credential for the server.
     #[error("{message}")]
     Credential {
@@ -156,6 +159,7 @@ impl ServerError {
             | Self::Protocol { .. }
             | Self::Flood { .. }
             | Self::TooLarge { .. }
+            | Self::CredentialEchoed
             | Self::TimedOut { .. } => true,
         }
     }

@@ -1,6 +1,6 @@
 //! launch starts the container of a server, and opens links.
 
-use std::path::PathBuf;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
     id::{AccountId, InstallationId, ToolServerName},
@@ -11,12 +11,14 @@ use platform_runtime::{
     random, report,
     settings::{Sandbox, ServerTransport, StdioServer, ToolServer},
     sync::Mutex,
+    task,
 };
 use runner_connections::ConnectionBroker;
-use runner_docker::{Docker, Limits, ServerStreams, ToolServerSpec};
-use tokio_util::task::TaskTracker;
+use runner_docker::{Docker, Error as DockerError, Limits, ServerStreams, ToolServerImage, ToolServerSpec};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    container_guard::ContainerGuard,
     error::ServerError,
     http::{Bearer, HttpLink},
     owner::OwnerLock,
@@ -80,7 +82,7 @@ impl Launcher {
 
     fn bearer(&self, server: &ToolServer, account: &AccountId) -> Option<Bearer> {
         let provider = server.connection.clone()?;
-        Some(Bearer { connections: self.connections.clone(), account: account.clone(), provider })
+        Some(Bearer::new(self.connections.clone(), account.clone(), provider))
     }
 
     async fn start(
@@ -95,35 +97,23 @@ impl Launcher {
         let suffix = format!("{:08x}", random::bits() & 0xffff_ffff);
         let container = container_name(&self.installation, name.as_str(), &suffix);
         let docker = Docker::connect(&self.docker_socket).await.map_err(|error| failed(&error))?;
-        let image = docker.image(&stdio.image).await.map_err(|error| failed(&error))?;
+        let image = docker.tool_server_image(&stdio.image).await.map_err(|error| failed(&error))?;
         let labels = [
             (label::INSTALLATION, self.installation.to_string()),
             (label::TOOL_SERVER, name.to_string()),
             (label::OWNER, owner),
         ];
-        let StdioServer { memory, pids, milli_cpu, .. } = *stdio;
-        let spec = ToolServerSpec {
-            name: container.clone(),
-            image,
-            labels: labels.into(),
-            command: stdio.command.clone(),
-            environment: stdio.environment.clone(),
-            network: stdio.network.clone(),
-            limits: Limits { memory, pids, milli_cpu, output: NO_LOG },
-        };
-        let ServerStreams { output, input } =
-            docker.start_tool_server(&spec).await.map_err(|error| failed(&error))?;
+        let spec = spec_of(stdio, image, container.clone(), labels.into());
+        let guard = ContainerGuard::new(docker.clone(), container.clone(), self.tasks.clone());
+        let left = CancellationToken::new();
+        let _left_on_drop = left.clone().drop_guard();
+        let starting = async move { (start_container(&docker, &spec, &left).await, guard) };
+        let starting = task::spawn("start of a container", self.tasks.track_future(starting));
+        let (started, guard) = starting.await.map_err(|_panicked| ServerError::Stopped)?;
+        let started = started.ok_or(ServerError::Stopped)?;
+        let ServerStreams { output, input } = started.map_err(|error| failed(&error))?;
         tracing::info!(server = %name, container, "tool server started");
-        let cleanup = async move {
-            if let Err(error) = docker.remove(&container).await {
-                tracing::warn!(
-                    container,
-                    error = report::chain(&error),
-                    "tool server not removed; left for gc"
-                );
-            }
-        };
-        Ok(StdioLink::start(Streams { output, input }, bounds, &self.tasks, Box::pin(cleanup)))
+        Ok(StdioLink::start(Streams { output, input }, bounds, &self.tasks, Box::pin(guard.remove())))
     }
 
     /// Returns the name of this process on labels, which shows that it is alive.
@@ -134,5 +124,70 @@ impl Launcher {
             None => owner.insert(OwnerLock::create(&self.state_dir)?),
         };
         Ok(owner.name().to_owned())
+    }
+}
+
+/// Creates a container and starts it; `None` if the caller has left meanwhile. The creation goes on without a caller: what
+/// Docker makes after its removal would stay.
+async fn start_container(
+    docker: &Docker,
+    spec: &ToolServerSpec,
+    left: &CancellationToken,
+) -> Option<Result<ServerStreams, DockerError>> {
+    match docker.create_tool_server(spec).await {
+        Ok(()) => left.run_until_cancelled(docker.start_tool_server(&spec.name)).await,
+        Err(error) => Some(Err(error)),
+    }
+}
+
+fn spec_of(
+    stdio: &StdioServer,
+    image: ToolServerImage,
+    name: String,
+    labels: BTreeMap<&'static str, String>,
+) -> ToolServerSpec {
+    let StdioServer { memory, pids, milli_cpu, .. } = *stdio;
+    ToolServerSpec {
+        name,
+        image,
+        labels,
+        command: stdio.command.clone(),
+        environment: stdio.environment.clone(),
+        network: stdio.network.clone(),
+        limits: Limits { memory, pids, milli_cpu, output: NO_LOG },
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::path::Path;
+
+    use platform_runtime::{config::Sources, settings::Settings};
+    use runner_store::{Address, Store};
+
+    use super::*;
+
+    fn settings(dir: &Path) -> Settings {
+        let text = format!(
+            "[sandbox]\nstate_dir = '{0}/state'\ndocker_socket = '{0}/docker.sock'\n\
+             [tools.servers.notes]\nimage = 'i:1'\ncommand = ['x']\ntools = ['add']",
+            dir.display()
+        );
+        let file = Some(("s.toml".into(), text));
+        Settings::read(&Sources { file, ..Sources::default() }).unwrap()
+    }
+
+    /// Returns a launcher whose Docker is at `docker.sock` in `dir`.
+    pub(crate) async fn launcher(dir: &Path) -> Launcher {
+        let settings = settings(dir);
+        let address = Address::parse(&format!("sqlite://{}/private/s.db", dir.display()), None).unwrap();
+        let store = Store::open(&address, settings.sandbox.installation.clone()).await.unwrap();
+        Launcher::new(&settings.sandbox, ConnectionBroker::of(&settings, store, Default::default()))
+    }
+
+    /// Returns a server that runs in a container, and an account.
+    pub(crate) fn server(dir: &Path) -> (ToolServerName, ToolServer, AccountId) {
+        let (name, server) = settings(dir).tools.servers.into_iter().next().unwrap();
+        (name, server, AccountId::parse("a").unwrap())
     }
 }

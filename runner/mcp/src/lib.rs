@@ -11,6 +11,8 @@
 //!
 //! Does not decide who may call a tool, or which description is accepted.
 
+mod bounds;
+mod container_guard;
 mod definition;
 mod error;
 mod frame;

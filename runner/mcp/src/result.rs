@@ -7,10 +7,15 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json, value::RawValue};
 
 use crate::{
+    bounds::{BoundedList, has_more_values},
     error::ServerError,
     text::{clean, clean_value, quote},
 };
 
+/// Most blocks of a result. Each takes far more memory than its text.
+const MAX_BLOCKS: usize = 1000;
+/// Most values of a result, those of its structured content included.
+const MAX_VALUES: usize = 50_000;
 /// Member that marks a result. It comes before all others.
 const MARK: &str = "_untrusted";
 
@@ -26,7 +31,7 @@ pub struct ServerResult {
 #[derive(Deserialize)]
 struct RawResult {
     #[serde(default)]
-    content: Vec<ContentBlock>,
+    content: BoundedList<ContentBlock, MAX_BLOCKS>,
     #[serde(rename = "structuredContent", default)]
     structured: Option<Map<String, Value>>,
     #[serde(rename = "isError", default)]
@@ -69,12 +74,15 @@ impl ServerResult {
         if !raw.get().starts_with('{') {
             return Err(ServerError::protocol("a result is no object"));
         }
+        if has_more_values(raw.get(), MAX_VALUES) {
+            return Err(ServerError::protocol(format!("a result has more than {MAX_VALUES} values")));
+        }
         let RawResult { content, structured, is_error } =
             serde_json::from_str(raw.get()).map_err(|error| {
                 ServerError::protocol(format!("a result has another form: {}", quote(&error.to_string())))
             })?;
         let structured = structured.map(|members| clean_value(Value::Object(members)));
-        Ok(Self { blocks: content.into_iter().map(ContentBlock::shown).collect(), structured, is_error })
+        Ok(Self { blocks: content.0.into_iter().map(ContentBlock::shown).collect(), structured, is_error })
     }
 
     /// Returns the result with a mark that a model sees.
@@ -179,6 +187,24 @@ mod tests {
                 { "type": "new_kind", "media_type": "", "left_out_bytes": 0 },
             ])
         );
+    }
+
+    #[test]
+    fn small_blocks_without_end_are_refused() {
+        let blocks = |count: usize| json!({ "content": vec![json!({ "type": "text", "text": "" }); count] });
+        assert_eq!(read(&blocks(MAX_BLOCKS)).unwrap().blocks.len(), MAX_BLOCKS);
+        let structured = |count: usize| json!({ "structuredContent": { "a": vec![0; count] } });
+        assert!(read(&structured(MAX_VALUES - 10)).is_ok(), "the control");
+        for (value, words) in [
+            (blocks(MAX_BLOCKS + 1), "more than 1000 items"),
+            (structured(MAX_VALUES), "more than 50000 values"),
+        ] {
+            let error = read(&value).unwrap_err();
+            assert!(
+                matches!(&error, ServerError::Protocol { problem } if problem.contains(words)),
+                "{error}"
+            );
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ use super::{
     row::{count, number, parsed, text, time},
 };
 
+/// Most connections of an account. Two processes that add one at the same time may exceed it by one.
+pub const MAX_CONNECTIONS: u64 = 200;
 /// Interval at which the last use of a connection is stored.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -93,6 +95,7 @@ macro_rules! columns {
 
 const ADD: &str = "INSERT INTO connections (installation, connection, account, provider, scope, kind, state, sealing_key, sealed, \
      version, expires, created) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, 1, $10, $11) ON CONFLICT DO NOTHING";
+const COUNT: &str = "SELECT count(*) FROM connections WHERE installation = $1 AND account = $2";
 const FIND: &str =
     concat!("SELECT ", columns!(), " FROM connections WHERE installation = $1 AND connection = $2");
 const LIST: &str = concat!(
@@ -147,7 +150,8 @@ impl Store {
     /// Adds a connection.
     ///
     /// # Errors
-    /// [`Error::ConnectionExists`] if the account has one at the same place that is to be kept.
+    /// [`Error::ConnectionExists`] if the account has one at the same place that is to be kept, and
+    /// [`Error::ConnectionLimit`] if it has as many as it may have.
     pub async fn add_connection(
         &self,
         new: &NewConnection,
@@ -184,6 +188,7 @@ impl Store {
                 .map_err(failed(action))?;
             let added = self.find_connection(&mut tx, &new.id).await?;
             let added = added.ok_or_else(|| Error::ConnectionExists { place: new.place.clone() })?;
+            self.check_count(&mut tx, account).await?;
             self.check_host(&mut tx).await?;
             tx.commit(action).await?;
             Ok(added)
@@ -317,6 +322,17 @@ impl Store {
                 "the use of a connection was not stored"
             );
         }
+    }
+
+    /// Checks that an account has not too many connections.
+    async fn check_count(&self, tx: &mut Tx, account: &AccountId) -> Result<(), Error> {
+        let query = sqlx::query_scalar::<_, i64>(COUNT).bind(self.installation.as_str());
+        let count = query.bind(account.as_str()).fetch_one(tx.connection()).await;
+        let count = count.map_err(failed("count connections"))?;
+        if count.unsigned_abs() > MAX_CONNECTIONS {
+            return Err(Error::ConnectionLimit { account: account.clone() });
+        }
+        Ok(())
     }
 
     pub(super) async fn find_connection(

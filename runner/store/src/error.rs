@@ -13,6 +13,7 @@ use runner_model::lifecycle::{Illegal, State};
 
 use super::{
     connection_place::ConnectionPlace,
+    connections::MAX_CONNECTIONS,
     error_class::ErrorClass,
     identity::{HostId, Served},
     queue_full::QueueFull,
@@ -313,6 +314,14 @@ pub enum Error {
         /// Account, provider and scope.
         place: ConnectionPlace,
     },
+    /// The account has as many connections as it may have.
+    #[error(
+        "account {account} has {MAX_CONNECTIONS} connections already, and may have no more: remove one that is not used"
+    )]
+    ConnectionLimit {
+        /// The account.
+        account: AccountId,
+    },
     /// There is no such connection.
     #[error("there is no connection {connection}")]
     NoConnection {
@@ -431,6 +440,7 @@ impl Error {
             | Self::NoPrincipal { .. }
             | Self::PrincipalRevoked { .. }
             | Self::ConnectionExists { .. }
+            | Self::ConnectionLimit { .. }
             | Self::NoConnection { .. }
             | Self::Backwards { .. } => ErrorClass::Refused,
             Self::Address { .. }

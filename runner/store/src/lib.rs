@@ -107,7 +107,7 @@ pub use self::{
     changes::{ChangesLost, RunChanges, RunWatcher, StateChanges, StateWatcher},
     connection_place::ConnectionPlace,
     connection_refresh::{RefreshClaim, RefreshEnd, RefreshLease},
-    connections::{AtSamePlace, NewConnection, SealedText, StoredConnection},
+    connections::{AtSamePlace, MAX_CONNECTIONS, NewConnection, SealedText, StoredConnection},
     csp_reports::{CspReport, KEPT_CSP_REPORTS, StoredCspReport},
     cursors::ConsumerCursor,
     error::{Committed, Error, HostIdFault},

@@ -5,12 +5,15 @@
 
 use std::{collections::BTreeSet, fmt};
 
-use jsonschema::{Draft, PatternOptions, Validator};
+use jsonschema::Validator;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use sha2::{Digest, Sha256};
 
-use crate::tool::ToolError;
+use crate::{
+    patterns::{MAX_COMPILED, TextBudget, linear},
+    tool::ToolError,
+};
 
 /// Code of an error for arguments that do not follow the schema.
 pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
@@ -18,8 +21,6 @@ pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 const MAX_DEPTH: usize = 16;
 /// Most values in arguments.
 const MAX_VALUES: usize = 10_000;
-/// Largest compiled pattern of a third party, in bytes.
-const MAX_PATTERN: usize = 1 << 20;
 /// Most characters of a value in an error.
 const MAX_SHOWN: usize = 200;
 
@@ -52,7 +53,11 @@ pub(crate) fn read(text: &str) -> Result<Value, ToolError> {
 
 /// Compiled schema of a tool's arguments.
 #[derive(Debug)]
-pub(crate) struct ArgumentSchema(Validator);
+pub(crate) struct ArgumentSchema {
+    validator: Validator,
+    /// Bound of a third party's schema.
+    texts: Option<TextBudget>,
+}
 
 impl ArgumentSchema {
     /// Compiles `schema`. References to other documents are not resolved.
@@ -60,20 +65,21 @@ impl ArgumentSchema {
     /// # Errors
     /// A description of what is wrong with the schema.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
-        jsonschema::draft202012::new(schema).map(Self).map_err(|error| error.to_string())
+        let validator = jsonschema::draft202012::new(schema).map_err(|error| error.to_string())?;
+        Ok(Self { validator, texts: None })
     }
 
-    /// Compiles the schema of a third party. Its patterns are matched in a time that grows with the text alone.
+    /// Compiles the schema of a third party. Its patterns are matched in a time that grows with the text alone, and are
+    /// bounded together.
     ///
     /// # Errors
     /// A description of what is wrong with the schema.
     pub(crate) fn compile_foreign(schema: &Value) -> Result<Self, String> {
-        let options = jsonschema::options().with_draft(Draft::Draft202012);
-        let options = options.with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN));
-        options.build(schema).map(Self).map_err(|error| {
-            let problem = error.to_string();
-            problem[..problem.floor_char_boundary(MAX_SHOWN)].to_owned()
-        })
+        let shown = |problem: String| problem[..problem.floor_char_boundary(MAX_SHOWN)].to_owned();
+        let texts = TextBudget::of(schema).map_err(shown)?;
+        let built = linear(MAX_COMPILED).build(schema);
+        let validator = built.map_err(|error| shown(error.to_string()))?;
+        Ok(Self { validator, texts: Some(texts) })
     }
 
     /// Checks `args`.
@@ -81,7 +87,10 @@ impl ArgumentSchema {
     /// # Errors
     /// A [`ToolError`] that names the path of the first value that breaks a rule, and the rule.
     pub(crate) fn check(&self, args: &Value) -> Result<(), ToolError> {
-        let Some(error) = self.0.iter_errors(args).next() else { return Ok(()) };
+        if let Some(Err(problem)) = self.texts.map(|texts| texts.check(args)) {
+            return Err(ToolError::failed(INVALID_ARGUMENTS, problem));
+        }
+        let Some(error) = self.validator.iter_errors(args).next() else { return Ok(()) };
         let path = error.instance_path().to_string();
         let rule = error.schema_path().to_string();
         let path = if path.is_empty() { "/" } else { &path };

@@ -23,6 +23,7 @@ mod gateway;
 mod in_flight;
 mod mcp;
 mod parts;
+mod patterns;
 mod record;
 mod redaction;
 mod routes;

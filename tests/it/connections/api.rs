@@ -70,16 +70,25 @@ async fn a_refresh_token_is_tested_over_the_api() {
     let providers = Providers::start().await;
     let there = Served::with(&format!("\n{}", providers.settings)).await;
     let owner = there.of_role("owner", "acct-7", "member").await;
-    let oauth = json!({ "provider": "linear", "kind": "oauth", "secret": REFRESH_TOKEN });
-    let (status, connection) = add(&owner, &oauth).await;
-    assert_eq!(status, 201, "{connection}");
-    let test = format!("{PATH}/{}/test", connection["id"].as_str().unwrap());
-    let tested = owner.request(Method::POST, &test, String::new().into()).await.unwrap();
-    assert_eq!((tested.status.as_u16(), &tested.json()["asked"]), (200, &json!(true)));
-    assert!(tested.json()["expiresAt"].is_string(), "{}", tested.text());
+    let test_of = async |scope: &str| {
+        let oauth = json!({ "provider": "linear", "kind": "oauth", "scope": scope, "secret": REFRESH_TOKEN });
+        let (status, connection) = add(&owner, &oauth).await;
+        assert_eq!(status, 201, "{connection}");
+        format!("{PATH}/{}/test", connection["id"].as_str().unwrap())
+    };
+    let [first, second] = [test_of("a").await, test_of("b").await];
+    let test = async |path: &str| owner.request(Method::POST, path, String::new().into()).await.unwrap();
     providers.oauth.script([harness::oauth::OAuthFault::Status(503, json!({}))]);
-    let away = owner.request(Method::POST, &test, String::new().into()).await.unwrap();
-    assert_eq!((away.status.as_u16(), &away.json()["code"]), (502, &json!("provider_unavailable")));
+    for _ in 0..2 {
+        let away = test(&first).await;
+        assert_eq!((away.status.as_u16(), &away.json()["code"]), (502, &json!("provider_unavailable")));
+    }
+    for was_asked in [true, false] {
+        let tested = test(&second).await;
+        assert_eq!((tested.status.as_u16(), &tested.json()["asked"]), (200, &json!(was_asked)));
+        assert!(tested.json()["expiresAt"].is_string(), "{}", tested.text());
+    }
+    assert_eq!(providers.oauth.requests().len(), 2, "each is refreshed once");
     let metrics = there.api.get("/metrics").await.text();
     for line in [
         "sluice_connection_refreshes_total{outcome=\"refreshed\"} 1",

@@ -40,7 +40,11 @@ async fn a_refresh_token_is_used_and_renewed() {
     let tested = connections(&world, &["test", &id, "--json"]).await;
     assert_eq!(tested.code, Some(0), "{tested:?}");
     assert!(tested.result()["expires_ms"].is_i64(), "{tested:?}");
+    let again = connections(&world, &["test", &id]).await;
+    assert!(again.stdout.contains("refreshed less than 30 s ago"), "{again:?}");
     assert_eq!(providers.oauth.requests().len(), 1);
+    assert_eq!(connections(&world, &["rm", &id]).await.code, Some(0));
+    let id = added(&world, &providers, &providers.oauth.refresh_token(), &add).await;
     providers.oauth.revoke();
     let refused = connections(&world, &["test", &id]).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");

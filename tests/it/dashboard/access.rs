@@ -5,9 +5,10 @@ use serde_json::{Value, json};
 
 use super::agents::configuration;
 
-const CASES: [&str; 11] = [
+const CASES: [&str; 12] = [
     "link",
     "used_link",
+    "other_session",
     "token",
     "wrong_token",
     "other_origins",
@@ -66,6 +67,13 @@ async fn only_who_may_sees_and_acts() {
     assert!(!log.contains(link.split_once("#code=").unwrap().1), "no log has the code");
     let used = cases.of("used_link");
     assert!(text(used, "text").contains("does not work any more") && used["cookies"] == 0, "{used:#}");
+    let other = cases.of("other_session");
+    assert_eq!((&other["sent"], &other["stays"]), (&json!(0), &json!(true)), "{other:#}");
+    assert!(text(other, "asks").contains("signed in as ann"), "{other:#}");
+    assert!(
+        text(other, "used").contains("does not work any more"),
+        "control: the button sends it: {other:#}"
+    );
     let wrong = cases.of("wrong_token");
     assert!(
         text(wrong, "first").contains("not valid") && text(wrong, "last").contains("too_many_attempts"),

@@ -16,6 +16,8 @@ pub(super) enum Misbehaviour {
     Dies,
     /// Does as it should, and stays when its input ends.
     Stays,
+    /// Writes to `/data` until that is refused, and answers with the reason and the bytes.
+    Fills,
 }
 
 /// A server in a line of JavaScript, without a package.
@@ -27,6 +29,9 @@ impl Misbehaviour {
             Self::None | Self::Stays => r#"done(id,"done")"#,
             Self::Probes => {
                 r#"const fs=require("fs");let root="written";try{fs.writeFileSync("/x","x")}catch(e){root=e.code}done(id,JSON.stringify({networks:Object.keys(require("os").networkInterfaces()),uid:process.getuid(),root,docker:fs.existsSync("/var/run/docker.sock"),socket:fs.existsSync("/llm-sock")}))"#
+            }
+            Self::Fills => {
+                r#"const fs=require("fs");let bytes=0,why="";try{const f=fs.openSync("/data/x","w"),b=Buffer.alloc(1<<20);while(bytes<1<<30){fs.writeSync(f,b);bytes+=b.length}}catch(e){why=e.code}done(id,JSON.stringify({why,bounded:bytes<1<<30}))"#
             }
             Self::Hangs => "",
             Self::Floods => r#"for(;;)w(1,"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}\n")"#,

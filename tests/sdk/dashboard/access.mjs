@@ -43,6 +43,23 @@ const CASES = {
     await visit.page.waitForSelector("[role=alert]");
     return { text: await visit.text(), cookies: (await visit.context.cookies()).length, url: visit.page.url() };
   },
+  other_session: async (browser) => {
+    const visit = await Visit.as(browser, "ann");
+    const sent = () => visit.requests.filter((url) => url.endsWith("/session/link")).length;
+    await visit.page.goto(link);
+    await visit.page.waitForSelector("text=Use the link");
+    const asks = await visit.text();
+    const before = sent();
+    await visit.page.click("text=Stay signed in");
+    await visit.page.waitForSelector(".frame");
+    const stays = (await visit.page.locator(".identity").innerText()).includes("ann");
+    // A document of its own: the link differs from the page that is open by what is behind `#` alone.
+    await visit.page.goto("about:blank");
+    await visit.page.goto(link);
+    await visit.page.click("text=Use the link");
+    await visit.page.waitForSelector("[role=alert]");
+    return { asks, sent: before, stays, used: await visit.text() };
+  },
   token: async (browser) => {
     const visit = await Visit.as(browser, "ann");
     await visit.go("/sandbox");

@@ -65,6 +65,7 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
     let mut checks = doctor::run_checks(&context.settings, store, probe, &cancel_on_signals()?).await;
     checks.extend(doctor::relay_check(&context.settings, &context.github()));
     checks.extend(doctor::tools_check(&context.settings, catalog.as_deref()));
+    checks.extend(doctor::connections_check(&context.settings));
     checks.extend(dashboard);
     checks.extend(doctor::private_files_check(&context.settings, context.sources.configuration_path()));
     let ready = checks.iter().all(Check::is_ok);

@@ -365,6 +365,7 @@ pub(super) const fn store_exit(error: &store::Error) -> Exit {
         | Error::ServesAnother { .. }
         | Error::PrincipalExists { .. }
         | Error::ConnectionExists { .. }
+        | Error::ConnectionLimit { .. }
         | Error::PrincipalRevoked { .. }
         | Error::TopUpExists { .. }
         | Error::BranchTaken { .. }

@@ -52,7 +52,9 @@ impl Error {
             Self::Connection(_) => "connection_refused",
             Self::Tool(ToolFailed(error)) => &error.code,
             Self::NotAccepted(NotAccepted::NoServer(_) | NotAccepted::NoTool { .. }) => "not_found",
-            Self::NotAccepted(NotAccepted::Failed(_)) => "tool_not_accepted",
+            Self::NotAccepted(NotAccepted::Failed(_) | NotAccepted::OtherDigest { .. }) => {
+                "tool_not_accepted"
+            }
             Self::NotDecided(error) => decision_code(error),
             Self::Files(_) => "files_refused",
             Self::Apply(_) => "apply_refused",
@@ -129,6 +131,7 @@ const fn store_code(error: &store::Error) -> &'static str {
     match error {
         Error::Unknown { .. } | Error::NoPrincipal { .. } | Error::NoConnection { .. } => "not_found",
         Error::ConnectionExists { .. } => "connection_exists",
+        Error::ConnectionLimit { .. } => "connections_exhausted",
         Error::PrincipalExists { .. } | Error::PrincipalRevoked { .. } => "principal_id_taken",
         Error::Full(_) => "queue_full",
         Error::SessionBusy { .. } => "session_busy",

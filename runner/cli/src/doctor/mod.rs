@@ -1,6 +1,7 @@
 //! Checks everything that a run needs, for `sluice doctor`, and reports a fix for each broken part.
 
 mod check;
+mod connections;
 mod dashboard;
 mod data_plane;
 mod obstacles;
@@ -26,6 +27,7 @@ use tokio_util::sync::CancellationToken;
 
 pub(crate) use self::{
     check::{Check, Verdict},
+    connections::connections_check,
     dashboard::dashboard_check,
     obstacles::obstacles,
     relay::relay_check,

@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use platform_core::{connection::ConnectionKind, secret::Secret};
-use runner_connections::{AddError, WantedConnection};
+use runner_connections::{AddError, TestedBy, WantedConnection};
 use runner_store::{AtSamePlace, Error as StoreError, UnixMillis};
 
 use crate::{
@@ -66,7 +66,7 @@ async fn an_installation_gives_tokens() {
     let first = token(&world, "a", "octo/hello").await.unwrap();
     assert!(first.starts_with("ghs_"), "{first}");
     let tested = world.broker().test(&stored).await.unwrap();
-    assert!(tested.was_asked && tested.expires.is_some());
+    assert!(tested.tested_by == TestedBy::Provider && tested.expires.is_some());
     assert_eq!(world.github.count(GitHubRoute::Installation), 0, "the installation is known");
     let kind = ConnectionKind::GitHubApp { app_id: 7, installation_id: 43 };
     world.add(place("a", "github", "*"), kind, &app_key()).await;
@@ -78,7 +78,7 @@ async fn a_test_asks_the_provider() {
     let world = World::start().await;
     let github = world.add(place("a", "github", "*"), ConnectionKind::Token, GITHUB_TOKEN).await;
     let broker = world.broker();
-    assert!(broker.test(&github).await.unwrap().was_asked);
+    assert_eq!(broker.test(&github).await.unwrap().tested_by, TestedBy::Provider);
     assert_eq!(world.github.count(GitHubRoute::RateLimit), 1);
     world.github.revoke_tokens();
     let error = broker.test(&github).await.unwrap_err();
@@ -86,12 +86,12 @@ async fn a_test_asks_the_provider() {
     assert!(!format!("{error} {error:?}").contains(GITHUB_TOKEN), "{error}");
     let oauth = world.oauth_connection().await;
     let tested = broker.test(&oauth).await.unwrap();
-    assert!(tested.was_asked && tested.expires.is_some());
+    assert!(tested.tested_by == TestedBy::Provider && tested.expires.is_some());
     assert_eq!(world.oauth.requests().len(), 1);
     assert!(linear(&broker).await.is_ok());
     assert_eq!(world.oauth.requests().len(), 1, "the test's token is used");
     let other = world.add(place("a", "elsewhere", "*"), ConnectionKind::Token, "t").await;
-    assert!(!broker.test(&other).await.unwrap().was_asked);
+    assert_eq!(broker.test(&other).await.unwrap().tested_by, TestedBy::Opening);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use platform_core::connection::{ConnectionKind, ConnectionState};
 use platform_runtime::retry::Transient as _;
-use runner_connections::CredentialError;
+use runner_connections::{CredentialError, SealingKeys, TestedBy};
 use serde_json::json;
 
 use crate::{
@@ -141,6 +141,64 @@ async fn a_silent_provider_is_left_in_time() {
     }
     assert_eq!(world.oauth.requests().len(), 1, "they waited for one refresh");
     assert!(linear(&broker).await.is_ok(), "the control");
+}
+
+#[tokio::test]
+async fn the_right_outlasts_what_is_done_with_it() {
+    let mut world = World::start().await;
+    world.more = "refresh_timeout = '5s'".to_owned();
+    world.oauth_connection().await;
+    world.oauth.script([OAuthFault::Slow(Duration::from_millis(500))]);
+    let broker = world.broker();
+    let (refreshed, during) = tokio::join!(linear(&broker), async {
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        world.stored().await
+    });
+    assert!(refreshed.is_ok(), "{refreshed:?}");
+    let left = during.read.until(during.refresh_until.unwrap());
+    // The provider has five seconds, and two minutes are for a store that is away.
+    assert!(left > Duration::from_secs(125), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_refresh_beside_a_reseal_gives_a_new_token() {
+    let world = World::start().await;
+    let old = SealingKeys::generate();
+    world.write_keys(&[&old]);
+    world.oauth_connection().await;
+    assert!(linear(&world.broker()).await.is_ok());
+    world.sql("UPDATE connections SET expires = 1").await;
+    let read = world.stored().await;
+    // Between the reading of the row and the claim, the row is sealed with another key.
+    world.write_keys(&[&SealingKeys::generate(), &old]);
+    let broker = world.broker();
+    assert_eq!(broker.reseal().await.unwrap().resealed, 1);
+    let tested = broker.test(&read).await.unwrap();
+    assert_eq!((tested.tested_by, world.oauth.requests().len()), (TestedBy::Provider, 2));
+    assert!(tested.expires.unwrap() > read.read, "it has not expired: {tested:?}");
+    assert_eq!(linear(&broker).await.unwrap().token.expose(), "canary-access-2");
+}
+
+#[tokio::test]
+async fn tests_refresh_once_in_a_while() {
+    let world = World::start().await;
+    let stored = world.oauth_connection().await;
+    let broker = world.broker();
+    world.oauth.script([OAuthFault::Status(503, json!({}))]);
+    assert!(broker.test(&stored).await.is_err());
+    let early = broker.test(&stored).await.unwrap_err();
+    assert!(early.is_transient() && early.to_string().contains("less than 30 s ago"), "{early}");
+    assert_eq!(world.oauth.requests().len(), 1, "it is not asked again");
+    let other = world.broker();
+    assert_eq!(other.test(&stored).await.unwrap().tested_by, TestedBy::Provider, "the control");
+    for broker in [&broker, &other] {
+        let tested = broker.test(&world.stored().await).await.unwrap();
+        assert_eq!((tested.tested_by, world.oauth.requests().len()), (TestedBy::FormerRefresh, 2));
+    }
+    // Later, it is asked again.
+    world.sql("UPDATE connections SET refreshed = refreshed - 60000").await;
+    assert_eq!(world.broker().test(&world.stored().await).await.unwrap().tested_by, TestedBy::Provider);
+    assert_eq!(world.oauth.requests().len(), 3);
 }
 
 #[tokio::test]

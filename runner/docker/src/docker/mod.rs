@@ -19,6 +19,7 @@ use std::{io, path::Path, time::Duration};
 use bollard::{
     API_DEFAULT_VERSION, Docker as Client,
     errors::Error as ClientError,
+    models::ImageInspect,
     query_parameters::{
         CreateContainerOptionsBuilder, InspectContainerOptions, RemoveContainerOptionsBuilder,
         StartContainerOptions,
@@ -39,7 +40,7 @@ pub use self::{
     listed::{Listed, Removal},
     mirror::{MirrorContainer, MirrorOutput, MirrorSpec},
     request::{labels, warm_labels},
-    tool_server::{ServerOutput, ServerStreams, ToolServerSpec},
+    tool_server::{ServerOutput, ServerStreams, ToolServerImage, ToolServerSpec},
 };
 use super::SandboxSpec;
 
@@ -189,20 +190,21 @@ impl Docker {
     /// command, and its entrypoint is the waiting first process that a label of the image names. An image inherits the
     /// labels of its base, but not always the entrypoint.
     pub async fn image_that_waits(&self, image: &Image) -> Result<(String, Waits), Error> {
-        let no_image = || Error::NoImage { image: image.clone() };
+        let found = self.inspect_image(image).await?;
+        let config = found.config.unwrap_or_default();
+        let entrypoint = config.entrypoint.unwrap_or_default();
+        let labels = config.labels.unwrap_or_default();
+        let has_our_entrypoint =
+            labels.get(name::label::ENTRYPOINT).is_some_and(|first| entrypoint == [first.as_str()]);
+        let has_command = config.cmd.is_some_and(|cmd| !cmd.is_empty());
+        let waits = if has_our_entrypoint && !has_command { Waits::ForStartFile } else { Waits::Never };
+        Ok((found.id.ok_or_else(|| Error::NoImage { image: image.clone() })?, waits))
+    }
+
+    async fn inspect_image(&self, image: &Image) -> Result<ImageInspect, Error> {
         match self.0.inspect_image(image.as_str()).await {
-            Ok(found) => {
-                let config = found.config.unwrap_or_default();
-                let entrypoint = config.entrypoint.unwrap_or_default();
-                let labels = config.labels.unwrap_or_default();
-                let has_our_entrypoint =
-                    labels.get(name::label::ENTRYPOINT).is_some_and(|first| entrypoint == [first.as_str()]);
-                let has_command = config.cmd.is_some_and(|cmd| !cmd.is_empty());
-                let waits =
-                    if has_our_entrypoint && !has_command { Waits::ForStartFile } else { Waits::Never };
-                Ok((found.id.ok_or_else(no_image)?, waits))
-            }
-            Err(error) if is_not_found(&error) => Err(no_image()),
+            Ok(found) => Ok(found),
+            Err(error) if is_not_found(&error) => Err(Error::NoImage { image: image.clone() }),
             Err(source) => Err(refused("look for the image of", image.as_str())(source)),
         }
     }

@@ -5,24 +5,38 @@ use std::{collections::BTreeMap, fmt, io, pin::Pin};
 
 use bollard::{
     container::LogOutput,
-    models::{ContainerCreateBody, HostConfig, HostConfigLogConfig},
+    models::{ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountTmpfsOptions, MountType},
     query_parameters::{AttachContainerOptionsBuilder, CreateContainerOptionsBuilder, StartContainerOptions},
 };
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _};
-use platform_core::name::SANDBOX_UID;
+use platform_core::{limit, name::SANDBOX_UID};
+use platform_runtime::settings::Image;
 use tokio::io::AsyncWrite;
 
 use super::{Docker, Error, refused, request::hardened};
 use crate::Limits;
+
+/// Rights of a file system in memory that stands for a volume.
+const MEMORY_MODE: i64 = 0o1777;
+
+/// Image of a server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolServerImage {
+    /// Id of the image.
+    pub id: String,
+    /// Paths that the image declares as volumes. Each becomes a file system in memory: Docker would make an anonymous
+    /// volume, which is on the host's disk and has no bound.
+    pub volumes: Vec<String>,
+}
 
 /// Request for the container of a server.
 #[derive(Debug, Clone)]
 pub struct ToolServerSpec {
     /// Name of the container.
     pub name: String,
-    /// Id of its image.
-    pub image: String,
+    /// Its image.
+    pub image: ToolServerImage,
     /// Labels that find the container again.
     pub labels: BTreeMap<&'static str, String>,
     /// Program and arguments. No shell is involved.
@@ -59,23 +73,23 @@ impl fmt::Debug for ServerStreams {
 }
 
 impl Docker {
-    /// Creates a container and starts it. No container of its name may exist. After an error none remains, unless Docker
-    /// is unavailable.
-    pub async fn start_tool_server(&self, spec: &ToolServerSpec) -> Result<ServerStreams, Error> {
-        let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
-        let created = self.0.create_container(Some(options), body(spec)).await;
-        created.map_err(refused("create", &spec.name))?;
-        match self.attach_and_start(&spec.name).await {
-            Ok(streams) => Ok(streams),
-            Err(error) => {
-                // The first error says more.
-                drop(self.remove(&spec.name).await);
-                Err(error)
-            }
-        }
+    /// Returns the image of a server.
+    pub async fn tool_server_image(&self, image: &Image) -> Result<ToolServerImage, Error> {
+        let found = self.inspect_image(image).await?;
+        let volumes = found.config.and_then(|config| config.volumes).unwrap_or_default();
+        let id = found.id.ok_or_else(|| Error::NoImage { image: image.clone() })?;
+        Ok(ToolServerImage { id, volumes })
     }
 
-    async fn attach_and_start(&self, name: &str) -> Result<ServerStreams, Error> {
+    /// Creates a container. No container of its name may exist. The caller removes it, after an error as well.
+    pub async fn create_tool_server(&self, spec: &ToolServerSpec) -> Result<(), Error> {
+        let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
+        let created = self.0.create_container(Some(options), body(spec)).await;
+        created.map(drop).map_err(refused("create", &spec.name))
+    }
+
+    /// Starts a container that was created, and attaches to it.
+    pub async fn start_tool_server(&self, name: &str) -> Result<ServerStreams, Error> {
         let options = AttachContainerOptionsBuilder::new().stream(true).stdin(true).stdout(true).stderr(true);
         let attached = self.0.attach_container(name, Some(options.build())).await;
         let attached = attached.map_err(refused("attach to", name))?;
@@ -96,8 +110,12 @@ impl Docker {
 
 fn body(spec: &ToolServerSpec) -> ContainerCreateBody {
     let owned = |(key, value): (&&'static str, &String)| ((*key).to_owned(), value.clone());
+    let hardened = hardened(spec.limits);
+    let is_memory = |path: &&String| hardened.tmpfs.as_ref().is_some_and(|tmpfs| tmpfs.contains_key(*path));
+    let volumes = spec.image.volumes.iter().filter(|path| !is_memory(path));
+    let mounts = volumes.map(|path| in_memory(path)).collect();
     ContainerCreateBody {
-        image: Some(spec.image.clone()),
+        image: Some(spec.image.id.clone()),
         entrypoint: Some(spec.command.clone()),
         cmd: Some(vec![]),
         env: Some(spec.environment.iter().map(|(key, value)| format!("{key}={value}")).collect()),
@@ -113,8 +131,25 @@ fn body(spec: &ToolServerSpec) -> ContainerCreateBody {
             network_mode: Some(spec.network.clone()),
             auto_remove: Some(true),
             log_config: Some(HostConfigLogConfig { typ: Some("none".to_owned()), config: None }),
-            ..hardened(spec.limits)
+            mounts: Some(mounts),
+            ..hardened
         }),
         ..ContainerCreateBody::default()
+    }
+}
+
+/// Returns a file system in memory of a bound, which counts towards the container's memory. Docker allows in it neither
+/// programs nor devices.
+fn in_memory(path: &str) -> Mount {
+    let size_bytes = i64::try_from(limit::sandbox::TMP.0).ok();
+    Mount {
+        typ: Some(MountType::TMPFS),
+        target: Some(path.to_owned()),
+        tmpfs_options: Some(MountTmpfsOptions {
+            size_bytes,
+            mode: Some(MEMORY_MODE),
+            ..MountTmpfsOptions::default()
+        }),
+        ..Mount::default()
     }
 }

@@ -1,9 +1,12 @@
 //! http exchanges messages with a server over streamable HTTP: each message is a request of its own.
 //!
-//! No redirect is followed, no stream is kept open, and a credential is sent to the address of the settings alone.
+//! No redirect is followed, no stream is kept open, and a credential is sent to the address of the settings alone. A message
+//! that has the credential in it is not read.
 
 mod address;
+mod bearer;
 mod dial;
+mod echo;
 mod events;
 
 use std::{
@@ -19,15 +22,11 @@ use http::{
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use platform_core::{
-    connection::{ConnectionProvider, ConnectionScope},
-    id::AccountId,
-};
 use platform_runtime::{report, settings::ServiceUrl, sync::Mutex, task};
-use runner_connections::ConnectionBroker;
 use serde_json::{Value, json, value::RawValue};
 use tokio::task::AbortHandle;
 
+pub(crate) use self::bearer::Bearer;
 use self::{dial::Dialer, events::EventReader};
 use crate::{error::ServerError, frame::RpcFrame, stdio::answer_to_server, text::quote};
 
@@ -45,38 +44,6 @@ const MAX_UNASKED: usize = 1000;
 const MAX_SURPLUS: usize = 8 << 20;
 /// Notification after which the list of tools is read again.
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
-
-/// Credential that is sent with each request.
-pub(crate) struct Bearer {
-    pub(crate) connections: ConnectionBroker,
-    pub(crate) account: AccountId,
-    pub(crate) provider: ConnectionProvider,
-}
-
-impl fmt::Debug for Bearer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Bearer").field("provider", &self.provider).finish_non_exhaustive()
-    }
-}
-
-impl Bearer {
-    /// Returns the value of the header with the credential, which is resolved for each request.
-    async fn header(&self) -> Result<HeaderValue, ServerError> {
-        let everything = ConnectionScope::everything();
-        let resolved = self.connections.credential(&self.account, &self.provider, &everything).await;
-        let credential = resolved.map_err(|error| ServerError::Credential {
-            code: error.code(),
-            message: error.message_for_agent(),
-        })?;
-        let value = HeaderValue::try_from(format!("Bearer {}", credential.token.expose()));
-        let mut value = value.map_err(|_odd| ServerError::Credential {
-            code: "provider_refused",
-            message: "the credential fits no header".to_owned(),
-        })?;
-        value.set_sensitive(true);
-        Ok(value)
-    }
-}
 
 /// Link to a server.
 pub(crate) struct HttpLink {
@@ -143,7 +110,10 @@ impl HttpLink {
         match media_type.as_str() {
             "application/json" => self.read_json(&mut answered, id).await,
             "text/event-stream" => self.read_events(&mut answered, id).await,
-            other => Err(ServerError::protocol(format!("an answer is of the media type `{}`", quote(other)))),
+            other => {
+                self.check(other.as_bytes())?;
+                Err(ServerError::protocol(format!("an answer is of the media type `{}`", quote(other))))
+            }
         }
     }
 
@@ -204,6 +174,11 @@ impl HttpLink {
         Ok(answered)
     }
 
+    /// Checks that what the server has sent has no credential in it.
+    fn check(&self, received: &[u8]) -> Result<(), ServerError> {
+        self.bearer.as_ref().map_or(Ok(()), |bearer| bearer.check(received))
+    }
+
     async fn send(&self, method: Method, body: String) -> Result<HttpAnswer, ServerError> {
         let request = self.with_headers(method, body).await?;
         let stream = self.dialer.open(&self.url.base).await?;
@@ -249,6 +224,7 @@ impl HttpLink {
             }
             message.extend_from_slice(&chunk);
         }
+        self.check(&message)?;
         match RpcFrame::read(&message)? {
             RpcFrame::Answer { id: found, result } if found == id => result,
             _ => Err(ServerError::protocol("an answer is none to its request")),
@@ -266,6 +242,7 @@ impl HttpLink {
                 return Err(ServerError::TooLarge { limit: self.max_message + MAX_SURPLUS });
             }
             while let Some(data) = events.take(&mut chunk)? {
+                self.check(&data)?;
                 match RpcFrame::read(&data)? {
                     RpcFrame::Answer { id: found, result } if found == id => return result,
                     RpcFrame::Answer { .. } => {

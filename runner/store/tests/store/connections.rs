@@ -7,8 +7,8 @@ use platform_core::{
     id::AccountId,
 };
 use runner_store::{
-    AccountScope, AtSamePlace, ConnectionPlace, Error, NewConnection, Onto, RefreshClaim, RefreshEnd,
-    RefreshLease, SealedText, Store, StoredConnection, UnixMillis,
+    AccountScope, AtSamePlace, ConnectionPlace, Error, MAX_CONNECTIONS, NewConnection, Onto, RefreshClaim,
+    RefreshEnd, RefreshLease, SealedText, Store, StoredConnection, UnixMillis,
 };
 
 use crate::database::Database;
@@ -16,6 +16,7 @@ use crate::database::Database;
 crate::on_both!(
     a_connection_is_found_by_its_scope,
     a_place_has_one_connection,
+    an_account_has_a_bound_of_connections,
     one_process_refreshes_at_a_time,
     a_changed_connection_is_not_refreshed_again,
     a_lost_right_stores_nothing,
@@ -101,6 +102,25 @@ async fn a_place_has_one_connection(database: Database) {
     assert_eq!(store.connections(&AccountScope::All).await.unwrap().len(), 1);
     assert!(store.remove_connection(&replaced.id).await.unwrap());
     assert!(!store.remove_connection(&replaced.id).await.unwrap());
+}
+
+async fn an_account_has_a_bound_of_connections(database: Database) {
+    let store = database.open().await;
+    for number in 1..=MAX_CONNECTIONS {
+        add(&store, number, "a", &format!("acme/{number}")).await;
+    }
+    let more = new(1000, "a", "acme/more");
+    let refused = store.add_connection(&more, AtSamePlace::Keep).await.unwrap_err();
+    assert!(
+        matches!(refused, Error::ConnectionLimit { .. }) && refused.to_string().contains("200"),
+        "{refused}"
+    );
+    assert_eq!(store.connections(&AccountScope::All).await.unwrap().len() as u64, MAX_CONNECTIONS);
+    add(&store, 1001, "b", "acme/more").await;
+    let replacing = new(1002, "a", "acme/1");
+    store.add_connection(&replacing, AtSamePlace::Replace).await.unwrap();
+    assert!(store.remove_connection(&ConnectionId::from_random(2)).await.unwrap());
+    store.add_connection(&more, AtSamePlace::Keep).await.unwrap();
 }
 
 async fn one_process_refreshes_at_a_time(database: Database) {

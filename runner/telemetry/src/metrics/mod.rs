@@ -82,6 +82,8 @@ pub struct Metrics {
     last_reconciliation: AtomicU64,
     /// Refreshes of connections by their result.
     refreshes: Cells,
+    /// Answers of tool servers that had a credential in them.
+    credential_echoes: AtomicU64,
     /// Accounts whose balance is below their floor.
     below_floor: AtomicU64,
     browsers: BrowserCounters,
@@ -101,6 +103,7 @@ impl Default for Metrics {
             reconciled: Cells::new(Finding::ALL.len()),
             last_reconciliation: AtomicU64::new(0),
             refreshes: Cells::new(RefreshResult::ALL.len()),
+            credential_echoes: AtomicU64::new(0),
             below_floor: AtomicU64::new(0),
             browsers: BrowserCounters::default(),
             spans: Spans::default(),
@@ -183,6 +186,11 @@ impl Metrics {
     /// Counts a refresh of a connection by this process.
     pub fn connection_refreshed(&self, result: RefreshResult) {
         self.refreshes.add(result as usize, 1);
+    }
+
+    /// Counts an answer of a tool server that had a credential in it, and was not passed on.
+    pub fn credential_echoed(&self) {
+        self.credential_echoes.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Sets the number of accounts whose balance is below their floor.

@@ -180,6 +180,9 @@ fn render_refreshes(text: &mut Exposition, metrics: &Metrics) {
     for result in RefreshResult::ALL {
         family.sample(&[("outcome", result.word())], metrics.refreshes.get(result as usize));
     }
+    let echoes = metrics.credential_echoes.load(Ordering::Relaxed);
+    let help = "Answers of third-party tool servers that had the account's credential in them, and were not passed on.";
+    text.single(Kind::Counter, "sluice_credential_echoes_total", echoes, help);
 }
 
 fn render_spans(text: &mut Exposition, metrics: &Metrics) {

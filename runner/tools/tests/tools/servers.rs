@@ -225,6 +225,48 @@ async fn each_account_sends_its_own_credential() {
 }
 
 #[tokio::test]
+async fn an_answer_with_the_credential_is_refused() {
+    const SECRET: &str = "tok/canary-1";
+    let escaped = SECRET.replace('/', "\\/");
+    let raw = |result: String| {
+        let frame = format!(r#"{{"jsonrpc":"2.0","id":4,"result":{result}}}"#);
+        CallBehaviour::Raw("application/json", frame.into_bytes())
+    };
+    let said = |text: &str| raw(format!(r#"{{"content":[{{"type":"text","text":"{text}"}}]}}"#));
+    let error = format!(r#"{{"jsonrpc":"2.0","id":4,"error":{{"code":1,"message":"no {SECRET}"}}}}"#);
+    for behaviour in [
+        said(&format!("Authorization: Bearer {SECRET}")),
+        said(&format!("Authorization: Bearer {escaped}")),
+        said(r#"{\"authorization\":\"Bearer tok\\\/canary-1\"}"#),
+        raw(format!(r#"{{"content":[],"structuredContent":{{"headers":["Bearer {SECRET}"]}}}}"#)),
+        raw(format!(r#"{{"content":[{{"type":"text","text":"{SECRET}"}}],"isError":true}}"#)),
+        CallBehaviour::Raw("application/json", error.into_bytes()),
+        CallBehaviour::Raw("application/json", format!("no JSON, but {SECRET}").into_bytes()),
+        CallBehaviour::Raw("text/tok/canary-1", vec![]),
+        CallBehaviour::Events(text(SECRET)),
+    ] {
+        let double = McpDouble::start().await;
+        let world = World::with_config(&double.settings("connection = 'notes'\nreads = ['add']")).await;
+        world.connect("acct-1", "notes", SECRET).await;
+        accept_all(&world).await;
+        double.behave(CallBehaviour::Result(text("noted")));
+        assert_eq!(call(&world, "c1").await.outcome(), "done", "the control");
+        // The call is the fourth request of its session.
+        double.behave(behaviour.clone());
+        let answer = call(&world, "c2").await;
+        let shown = answer.body.to_string();
+        assert!(
+            shown.contains("server notes: its answer has the account's credential"),
+            "{behaviour:?}: {shown}"
+        );
+        let stored = world.ended_call("c2").await;
+        assert!(!format!("{shown} {stored:?}").contains("canary-1"), "{behaviour:?}");
+        let metrics = world.metrics.render().await;
+        assert!(metrics.contains("\nsluice_credential_echoes_total 1\n"), "{metrics}");
+    }
+}
+
+#[tokio::test]
 async fn accounts_share_a_session_if_it_is_shared() {
     for (settings, sessions) in [("", 2), ("shared = true", 1)] {
         let (world, double) = accepted(settings).await;

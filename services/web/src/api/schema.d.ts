@@ -335,7 +335,7 @@ export interface paths {
         put?: never;
         /**
          * Asks the provider whether it takes a credential.
-         * @description A refresh token is refreshed.
+         * @description A refresh token is refreshed, at most once in 30 seconds.
          */
         post: operations["testConnection"];
         delete?: never;
@@ -1471,7 +1471,10 @@ export interface components {
         ConnectionScope: string;
         /** @description Result of a test. */
         ConnectionTest: {
-            /** @description True if the provider was asked. The token of a provider that only tools know is opened, and not sent. */
+            /**
+             * @description True if the provider was asked. The token of a provider that only tools know is opened, and not sent. A refresh
+             *     token that was refreshed in the last 30 seconds is not refreshed again: the token that it gave was opened.
+             */
             asked: boolean;
             /**
              * Format: date-time
@@ -4345,7 +4348,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `connection_exists`: the account has a connection for the provider and the scope. `connection_not_configured`: this installation has no connections, or their keys cannot be read. `connection_unusable`: the connection gives no credential that its provider takes; `detail` says why. */
+            /** @description `connection_exists`: the account has a connection for the provider and the scope. `connection_not_configured`: this installation has no connections, or their keys cannot be read. `connection_unusable`: the connection gives no credential that its provider takes; `detail` says why. `connections_exhausted`: the account has as many connections as it may have; `detail` names the bound. */
             409: {
                 headers: {
                     [name: string]: unknown;

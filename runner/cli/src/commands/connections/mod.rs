@@ -11,7 +11,7 @@ use std::{
 
 use platform_core::connection::ConnectionId;
 use platform_runtime::terminal;
-use runner_connections::{ConnectionBroker, CredentialError, SealingKeys};
+use runner_connections::{ConnectionBroker, CredentialError, MIN_TEST_INTERVAL, SealingKeys, TestedBy};
 use runner_store::AccountScope;
 use serde_json::json;
 
@@ -44,6 +44,8 @@ Examples:
   sluice connections ls --json | jq -r '.connections[] | select(.state != \"active\").id'")]
     Ls(ls::Arguments),
     /// Use a connection: refresh it, or ask the provider whether it takes the credential
+    ///
+    /// A connection is refreshed at most once in 30 seconds. In between, the token that it gave is used.
     #[command(after_help = "\
 Examples:
   sluice connections test cn-0123456789abcdef
@@ -119,15 +121,19 @@ async fn test(context: &Context, arguments: &TestArguments) -> Result<Exit, Erro
     let tested = broker.test(&stored).await?;
     let mut out = io::stdout();
     if *json {
-        let asked = json!({ "id": connection, "asked": tested.was_asked, "expires_ms": tested.expires });
+        let asked = json!({ "id": connection, "asked": tested.tested_by == TestedBy::Provider, "expires_ms": tested.expires });
         writeln!(out, "{asked}")?;
         return Ok(Exit::Success);
     }
     let place = &stored.place;
-    let result = if tested.was_asked {
-        format!("{} takes it", place.provider)
-    } else {
-        "it opens; nothing says where it is used, so it was not sent".to_owned()
+    let result = match tested.tested_by {
+        TestedBy::Provider => format!("{} takes it", place.provider),
+        TestedBy::Opening => "it opens; nothing says where it is used, so it was not sent".to_owned(),
+        TestedBy::FormerRefresh => format!(
+            "it opens; it was refreshed less than {} s ago, so {} was not asked again",
+            MIN_TEST_INTERVAL.as_secs(),
+            place.provider
+        ),
     };
     let expires = tested
         .expires

@@ -1,4 +1,6 @@
 //! Implements `sluice tools accept`: an operator accepts what third-party servers say about their tools.
+//!
+//! A server may say something else between two commands. What an earlier one showed is accepted by its digest.
 
 use std::io::{self, Write};
 
@@ -13,6 +15,8 @@ use crate::setup::Dialogue;
 
 /// Unchanged lines around a change.
 const CONTEXT_LINES: usize = 3;
+/// Length of a digest: SHA-256, in hexadecimal.
+const DIGEST_LEN: usize = 64;
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
@@ -20,13 +24,16 @@ pub(in crate::commands) struct Arguments {
     server: ToolServerName,
     /// Names of tools, as the server has them; all that the settings name if absent
     tools: Vec<String>,
-    /// Accept without a question
+    /// Accept without a question what the server says now, whatever an earlier command showed
     #[arg(long)]
     yes: bool,
+    /// Digest of a definition that was shown: accepts that one alone. May be repeated
+    #[arg(long = "digest", value_name = "DIGEST", value_parser = parse_digest, conflicts_with = "yes")]
+    digests: Vec<String>,
     /// Account whose session with the server is used
     #[arg(long, default_value = "local", value_name = "ACCOUNT")]
     account: AccountId,
-    /// Print JSON instead of text; accepts only with `--yes`
+    /// Print JSON instead of text; accepts only with `--digest` or `--yes`
     #[arg(long)]
     json: bool,
 }
@@ -44,6 +51,16 @@ pub(in crate::commands) enum NotAccepted {
         server: ToolServerName,
         /// Name that was given.
         tool: String,
+    },
+    /// The server says something else than what was shown.
+    #[error(
+        "nothing accepted: {server} describes no such tool by digest {}; read what it says now: sluice tools accept {server}", digests.join(", ")
+    )]
+    OtherDigest {
+        /// The server.
+        server: ToolServerName,
+        /// Digests that nothing has.
+        digests: Vec<String>,
     },
     /// An acceptance failed.
     #[error(transparent)]
@@ -74,35 +91,30 @@ async fn accept_with(gateway: &ToolGateway, arguments: &Arguments) -> Result<Exi
     if !arguments.json {
         reviewed.iter().try_for_each(print)?;
     }
-    let open: Vec<_> = reviewed.iter().filter(|tool| is_open(&tool.state)).collect();
-    let decision = if open.is_empty() { Acceptance::Open } else { decide(arguments, open.len())? };
-    if decision == Acceptance::Accepted {
-        let by = format!("uid:{}", rustix::process::getuid().as_raw());
-        for tool in &open {
-            // What was shown is what is accepted: the server is not asked again.
-            gateway.accept(server, tool, &by).await.map_err(NotAccepted::from)?;
-        }
+    let accepted = decide(arguments, &reviewed)?;
+    let by = format!("uid:{}", rustix::process::getuid().as_raw());
+    for tool in &accepted {
+        // What was shown is what is accepted: the server is not asked again.
+        gateway.accept(server, tool, &by).await.map_err(NotAccepted::from)?;
     }
     let are_all_accepted =
-        reviewed.iter().all(|tool| tool.state == ServerToolState::Accepted || decision.accepts(tool));
-    report(arguments, &reviewed, decision)?;
+        reviewed.iter().all(|tool| tool.state == ServerToolState::Accepted || is_among(&accepted, tool));
+    report(arguments, &reviewed, &accepted)?;
     Ok(if are_all_accepted { Exit::Success } else { Exit::Failure })
 }
 
-/// Acceptance about all tools that were shown.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Acceptance {
-    /// Tools that are open are accepted now.
-    Accepted,
-    /// Tools stay as they were.
-    Open,
+fn parse_digest(text: &str) -> Result<String, String> {
+    let is_digest =
+        text.len() == DIGEST_LEN && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    if is_digest {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("no {DIGEST_LEN} hexadecimal digits, as `digest:` shows them"))
+    }
 }
 
-impl Acceptance {
-    /// Returns whether the tool is accepted by it.
-    fn accepts(self, tool: &ReviewedTool) -> bool {
-        self == Self::Accepted && is_open(&tool.state)
-    }
+fn is_among(tools: &[&ReviewedTool], tool: &ReviewedTool) -> bool {
+    tools.iter().any(|it| it.name == tool.name)
 }
 
 /// Returns whether a decision about the tool is due.
@@ -110,15 +122,27 @@ const fn is_open(state: &ServerToolState) -> bool {
     matches!(state, ServerToolState::New | ServerToolState::Changed)
 }
 
-/// Returns the operator's decision, which is made now or by an option.
-fn decide(arguments: &Arguments, count: usize) -> Result<Acceptance, Error> {
-    let dialogue = Dialogue::on_terminal().filter(|_| !arguments.json);
+/// Returns the tools that the operator accepts, now or by an option.
+fn decide<'r>(arguments: &Arguments, reviewed: &'r [ReviewedTool]) -> Result<Vec<&'r ReviewedTool>, Error> {
+    let mut open: Vec<_> = reviewed.iter().filter(|tool| is_open(&tool.state)).collect();
+    if !arguments.digests.is_empty() {
+        let found: Vec<_> =
+            reviewed.iter().filter_map(|tool| tool.listed.as_ref()).map(|it| &it.digest).collect();
+        let digests: Vec<_> =
+            arguments.digests.iter().filter(|digest| !found.contains(digest)).cloned().collect();
+        if !digests.is_empty() {
+            return Err(NotAccepted::OtherDigest { server: arguments.server.clone(), digests }.into());
+        }
+        open.retain(|tool| tool.listed.as_ref().is_some_and(|it| arguments.digests.contains(&it.digest)));
+        return Ok(open);
+    }
+    let dialogue = Dialogue::on_terminal().filter(|_| !arguments.json && !open.is_empty());
     let is_accepted = match dialogue {
         _ if arguments.yes => true,
-        Some(dialogue) => dialogue.confirm(&format!("accept {count} as shown?"))?,
+        Some(dialogue) => dialogue.confirm(&format!("accept {} as shown?", open.len()))?,
         None => false,
     };
-    Ok(if is_accepted { Acceptance::Accepted } else { Acceptance::Open })
+    Ok(if is_accepted { open } else { vec![] })
 }
 
 /// Prints a tool with its description, or with what changed in it.
@@ -127,6 +151,7 @@ fn print(tool: &ReviewedTool) -> io::Result<()> {
     writeln!(out, "{}: {}", tool.name, terminal::safe(&tool.state.to_string()))?;
     if let Some(listed) = tool.listed.as_ref().filter(|_| is_open(&tool.state)) {
         writeln!(out, "{}", terminal::safe(&difference(tool.accepted.as_deref(), &listed.text)))?;
+        writeln!(out, "digest: {}", listed.digest)?;
     }
     Ok(())
 }
@@ -142,9 +167,10 @@ fn difference(accepted: Option<&str>, listed: &str) -> String {
         .to_string()
 }
 
-fn report(arguments: &Arguments, reviewed: &[ReviewedTool], decision: Acceptance) -> Result<(), Error> {
+fn report(arguments: &Arguments, reviewed: &[ReviewedTool], accepted: &[&ReviewedTool]) -> Result<(), Error> {
     let server = &arguments.server;
-    let open = reviewed.iter().filter(|tool| is_open(&tool.state)).count();
+    let open = reviewed.iter().filter(|tool| is_open(&tool.state) && !is_among(accepted, tool));
+    let open: Vec<_> = open.filter_map(|tool| tool.listed.as_ref()).collect();
     if arguments.json {
         let tool = |tool: &ReviewedTool| {
             let difference = tool.listed.as_ref().filter(|_| is_open(&tool.state));
@@ -155,20 +181,25 @@ fn report(arguments: &Arguments, reviewed: &[ReviewedTool], decision: Acceptance
                 "reason": tool.state.to_string(),
                 "digest": tool.listed.as_ref().map(|listed| &listed.digest),
                 "difference": difference.map(|listed| difference_of(tool, &listed.text)),
-                "accepted_now": decision.accepts(tool),
+                "accepted_now": is_among(accepted, tool),
             })
         };
         let json = json!({ "server": server, "tools": reviewed.iter().map(tool).collect::<Vec<_>>() });
         writeln!(io::stdout(), "{}", terminal::safe_json(&json.to_string()))?;
-    } else if decision == Acceptance::Accepted {
-        writeln!(io::stdout(), "accepted: {open}; calls of them are possible at once")?;
-    } else if open > 0 {
+        return Ok(());
+    }
+    if !accepted.is_empty() {
+        writeln!(io::stdout(), "accepted: {}; calls of them are possible at once", accepted.len())?;
+    }
+    if !open.is_empty() {
         let words = [&[server.to_string()], &arguments.tools[..]].concat().join(" ");
+        let digests: String = open.iter().map(|listed| format!(" --digest {}", listed.digest)).collect();
         writeln!(
             io::stderr(),
-            "nothing accepted; next, once you have read it: sluice tools accept {words} --yes"
+            "not accepted: {}; next, once you have read it: sluice tools accept {words}{digests}",
+            open.len()
         )?;
-    } else {
+    } else if accepted.is_empty() {
         writeln!(io::stderr(), "nothing to accept")?;
     }
     Ok(())

@@ -26,13 +26,14 @@ Examples:
     ///
     /// A tool of a server can be called once its description and schema are accepted, and only as long as the server
     /// describes it so. Shows each new description, and the difference to the one that was accepted before. Asks before it
-    /// accepts.
+    /// accepts; without a terminal it accepts by the digest that it showed before.
     #[command(after_help = "\
 Examples:
   sluice tools accept memory
-  sluice tools accept memory create_entities --yes
+  sluice tools accept memory create_entities --json | jq -r '.tools[] | .difference, .digest'
+  sluice tools accept memory create_entities --digest 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
 
-Exit codes: 1 a tool is not accepted, or cannot be")]
+Exit codes: 1 a tool is not accepted, cannot be, or is described otherwise than by the digest")]
     Accept(accept::Arguments),
     /// Show which host tools a run may call, why not the others, and the calls that it made
     #[command(after_help = "\

@@ -4,6 +4,7 @@ import { ApiError, toApiError } from "../../api/problem";
 import { useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
 import { ErrorNote } from "../../components/ErrorNote";
+import { LinkQuestion, replacedBy } from "./LinkQuestion";
 
 /** Shows the sign-in. `reason` says whether a session has just ended. */
 export default function SignIn({ linkCode, reason }: { linkCode: string | null; reason: "none" | "ended" }) {
@@ -12,6 +13,8 @@ export default function SignIn({ linkCode, reason }: { linkCode: string | null; 
   const [error, setError] = useState<ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
   const used = useRef(false);
+  // As it was when the page was opened: the session that the link begins replaces nothing.
+  const [replaced, setReplaced] = useState(() => replacedBy(linkCode, state));
   const begin = async (session: Promise<void>) => {
     setBusy(true);
     setError(null);
@@ -24,7 +27,7 @@ export default function SignIn({ linkCode, reason }: { linkCode: string | null; 
     }
   };
   useEffect(() => {
-    if (linkCode === null || used.current) return;
+    if (linkCode === null || replaced !== null || used.current) return;
     used.current = true;
     void begin(signInByLink(linkCode));
   });
@@ -32,6 +35,9 @@ export default function SignIn({ linkCode, reason }: { linkCode: string | null; 
   useEffect(() => {
     if (isKnown && linkCode === null) navigate("/sandbox", "replace");
   }, [isKnown, linkCode, navigate]);
+  if (replaced !== null) {
+    return <LinkQuestion principal={replaced} onUse={() => setReplaced(null)} onStay={() => navigate("/sandbox", "replace")} />;
+  }
   return (
     <main className="alone signin">
       <div className="brand">

@@ -1,0 +1,186 @@
+//! container_guard removes the container of a server, whatever becomes of the task that starts or uses it.
+
+use std::time::Duration;
+
+use platform_runtime::{
+    report,
+    retry::{Backoff, Transient as _},
+    task,
+};
+use runner_docker::{Docker, Error as DockerError};
+use tokio::{runtime::Handle, time::Instant};
+use tokio_util::task::TaskTracker;
+
+/// Delays between tries to remove a container.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
+
+/// Name of a container that may exist, and is removed at the latest on drop.
+pub(crate) struct ContainerGuard {
+    docker: Docker,
+    container: String,
+    /// Tasks that the end of this process waits for.
+    tasks: TaskTracker,
+    is_removed: bool,
+}
+
+impl ContainerGuard {
+    /// Creates the guard of a container, before there is one.
+    pub(crate) const fn new(docker: Docker, container: String, tasks: TaskTracker) -> Self {
+        Self { docker, container, tasks, is_removed: false }
+    }
+
+    /// Removes the container. Cancel safe: it is removed all the same.
+    pub(crate) async fn remove(mut self) {
+        remove(&self.docker, &self.container).await;
+        self.is_removed = true;
+    }
+}
+
+impl Drop for ContainerGuard {
+    fn drop(&mut self) {
+        // Without a runtime this process ends, and gc removes what it leaves.
+        if self.is_removed || Handle::try_current().is_err() {
+            return;
+        }
+        let (docker, container) = (self.docker.clone(), self.container.clone());
+        let removal = async move { remove(&docker, &container).await };
+        drop(task::spawn("removal of a tool server", self.tasks.track_future(removal)));
+    }
+}
+
+async fn remove(docker: &Docker, container: &str) {
+    let deadline = Instant::now() + DockerError::RETRY_TIMEOUT;
+    let mut delays = BACKOFF;
+    while let Err(error) = docker.remove(container).await {
+        if !error.is_transient() || Instant::now() >= deadline {
+            tracing::warn!(container, error = report::chain(&error), "tool server not removed; left for gc");
+            return;
+        }
+        delays.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, sync::Arc, time::Duration};
+
+    use platform_runtime::sync::Mutex;
+    use tokio::{
+        io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
+        net::{UnixListener, UnixStream},
+        time::{sleep, timeout},
+    };
+
+    use super::*;
+    use crate::launch::tests::{launcher, server};
+
+    /// Time that this Docker takes to create a container.
+    const CREATE_TIME: Duration = Duration::from_millis(400);
+
+    /// Containers of a scripted Docker that never answers a start.
+    #[derive(Clone, Default)]
+    struct DockerDouble {
+        containers: Arc<Mutex<Vec<String>>>,
+        created: Arc<Mutex<usize>>,
+    }
+
+    impl DockerDouble {
+        fn serve(socket: &Path) -> Self {
+            let double = Self::default();
+            let listener = UnixListener::bind(socket).unwrap();
+            let serving = double.clone();
+            drop(task::spawn("docker", async move {
+                while let Ok((stream, _)) = listener.accept().await {
+                    drop(task::spawn("docker", serving.clone().answer(stream)));
+                }
+            }));
+            double
+        }
+
+        async fn answer(self, stream: UnixStream) {
+            let mut stream = BufReader::new(stream);
+            while let Some((method, path)) = request(&mut stream).await {
+                let (status, body) = self.act(&method, &path).await;
+                let head = format!(
+                    "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                if stream.write_all(head.as_bytes()).await.is_err() {
+                    return;
+                }
+            }
+        }
+
+        async fn act(&self, method: &str, path: &str) -> (&'static str, &'static str) {
+            let name = || path.rsplit('/').next().unwrap().split('?').next().unwrap().to_owned();
+            match method {
+                "GET" if path.contains("/version") => ("200 OK", r#"{"ApiVersion":"1.48","Version":"29"}"#),
+                "GET" => ("200 OK", r#"{"Id":"sha256:1"}"#),
+                "POST" if path.contains("/containers/create") => {
+                    let name = path.split("name=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+                    sleep(CREATE_TIME).await;
+                    self.containers.lock().push(name);
+                    *self.created.lock() += 1;
+                    ("201 Created", r#"{"Id":"c1","Warnings":[]}"#)
+                }
+                "POST" => {
+                    sleep(Duration::from_secs(600)).await;
+                    ("204 No Content", "")
+                }
+                _ => {
+                    let name = name();
+                    self.containers.lock().retain(|known| *known != name);
+                    ("204 No Content", "")
+                }
+            }
+        }
+    }
+
+    /// Reads a request: its method and path.
+    async fn request(stream: &mut BufReader<UnixStream>) -> Option<(String, String)> {
+        let mut first = String::new();
+        stream.read_line(&mut first).await.ok().filter(|read| *read > 0)?;
+        let mut length = 0;
+        loop {
+            let mut line = String::new();
+            stream.read_line(&mut line).await.ok()?;
+            if line.trim().is_empty() {
+                break;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+                length = value.trim().parse().unwrap();
+            }
+        }
+        let mut body = vec![0; length];
+        stream.read_exact(&mut body).await.ok()?;
+        let mut words = first.split(' ').map(str::to_owned);
+        Some((words.next()?, words.next()?))
+    }
+
+    #[tokio::test]
+    async fn a_start_that_is_cut_off_leaves_no_container() {
+        // While Docker creates the container, and while it starts it.
+        for patience in [CREATE_TIME / 2, CREATE_TIME * 2] {
+            let dir = tempfile::tempdir().unwrap();
+            let docker = DockerDouble::serve(&dir.path().join("docker.sock"));
+            let launcher = launcher(dir.path()).await;
+            let (name, server, account) = server(dir.path());
+            let started = timeout(patience, launcher.link(&name, &server, &account)).await;
+            assert!(started.is_err(), "{started:?}");
+            let there = async || (*docker.created.lock(), docker.containers.lock().len());
+            if patience > CREATE_TIME {
+                assert_eq!(*docker.created.lock(), 1, "the control: it was there");
+            }
+            let gone = async {
+                while there().await != (1, 0) {
+                    sleep(Duration::from_millis(20)).await;
+                }
+            };
+            assert!(
+                timeout(Duration::from_secs(20), gone).await.is_ok(),
+                "{patience:?}: {:?}",
+                there().await
+            );
+        }
+    }
+}
