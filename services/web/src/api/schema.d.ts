@@ -2360,7 +2360,16 @@ export interface components {
             endedAt: string | null;
             /** @description Reason why the run failed. */
             error?: components["schemas"]["RunFailure"];
+            /** @description Model that the run was ordered with; absent in lists for runs that an earlier version stored. */
+            model?: string;
             priority: components["schemas"]["Priority"];
+            /** @description Pull request of its commits, once they are published. In lists. */
+            pullRequest?: components["schemas"]["PullRequest"];
+            /**
+             * Format: int64
+             * @description Number of runs of the same account and priority that begin earlier, while the run waits. In lists.
+             */
+            queueAhead?: number;
             /** @description Sums of its receipts, which come moments after its calls. In lists and in answers about one run. */
             receipts?: components["schemas"]["RunReceipts"];
             runId: components["schemas"]["RunId"];
@@ -2419,8 +2428,6 @@ export interface components {
             answerCutBytes: number;
             /** @description Way of its commits, if it has a repository. */
             commits?: components["schemas"]["RunCommits"];
-            /** @description Model that the run was ordered with. */
-            model?: string;
             /** @description Position in the queue, while the run waits. */
             queue?: components["schemas"]["QueuePosition"];
             /** @description Conversation that the run continues. */
@@ -5828,6 +5835,8 @@ export interface operations {
                 agent?: components["schemas"]["AgentId"];
                 /** @description Value of `nextCursor` of the page before. */
                 cursor?: string;
+                /** @description Beginning of the ids of the runs. */
+                idPrefix?: components["schemas"]["RunId"];
                 /** @description Most runs of a page; 50 if absent. */
                 limit?: number;
                 /**
