@@ -5,8 +5,9 @@ use serde_json::json;
 
 use super::agents::configuration;
 
-const CASES: [&str; 12] = [
+const CASES: [&str; 13] = [
     "ordered",
+    "expired",
     "approve",
     "deny",
     "elsewhere",
@@ -22,9 +23,14 @@ const CASES: [&str; 12] = [
 
 #[tokio::test]
 async fn everyone_can_decide_and_find() {
-    let dashboard = Dashboard::start("", &configuration()).await;
+    let tools = "[tools]\napproval_timeout = '15s'";
+    let dashboard = Dashboard::start("", &configuration().replace("[tools]", tools)).await;
     let cases = dashboard.suite("people", json!({}), &CASES).await;
     assert_eq!(cases.of("ordered")["states"], json!(["failed", "succeeded"]));
+    let expired = cases.of("expired");
+    assert!(expired["left"].as_str().unwrap().contains("expires in"), "{expired:#}");
+    assert_eq!((&expired["conflict"], &expired["cards"]), (&json!(1), &json!(0)), "{expired:#}");
+    assert_eq!(expired["verdict"], json!(["succeeded", "denied"]), "{expired:#}");
     for (name, outcome, verdict) in [
         ("approve", "approved", json!(["succeeded", "done"])),
         ("deny", "denied", json!(["succeeded", "denied"])),

@@ -42,9 +42,22 @@ async function checked(browser, options) {
 
 const CASES = {
   ordered: async () => {
+    await order("ann", "expires", "test:asks");
     await order("ann", "failed", "test:fails");
     await order("boss", "talked", "test:sh", { stateKey: "talk" });
     return { states: [await ended("ann", "failed"), await ended("boss", "talked")] };
+  },
+  expired: async (browser) => {
+    const visit = await Visit.as(browser, "ann");
+    await waiting("expires");
+    await visit.go("/approvals");
+    const found = visit.page.locator("article.approval", { hasText: "expires" });
+    const left = await found.locator(".approval-time").innerText();
+    await found.getByRole("button", { name: "Approve …" }).click();
+    const verdict = [await ended("ann", "expires"), await callState("expires")];
+    await visit.page.locator("dialog").getByRole("button", { name: "Approve", exact: true }).click();
+    await visit.page.locator(".outcomes").waitFor();
+    return { left, verdict, conflict: visit.answers.filter((answer) => answer.startsWith("409")).length, outcome: await visit.page.locator(".outcomes").innerText(), cards: await found.count() };
   },
   approve: async (browser) => {
     const visit = await Visit.as(browser, "ann");
