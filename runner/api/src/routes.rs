@@ -99,6 +99,11 @@ fn service_routes() -> Vec<Route> {
             post(repos::refresh, repos::refresh_operation()),
         ),
         guarded("/api/v1/agents/draft", Operator, post(agent_draft::draft, agent_draft::draft_operation())),
+        guarded(
+            "/api/v1/agents/{agent}/behaviour/draft",
+            Operator,
+            post(agent_draft::draft_behaviour, agent_draft::draft_behaviour_operation()),
+        ),
         guarded("/api/v1/dashboard", Viewer, get(dashboard_config::show, dashboard_config::show_operation())),
         guarded("/api/v1/agents", Viewer, get(agents::list, agents::list_operation())),
     ]
