@@ -1,16 +1,20 @@
 //! Serves the dashboard as its users have it, and uses it in Chromium. The suites are in `tests/sdk/dashboard`, and
 //! `scripts/browser.sh` installs what they need.
 
+mod directed;
+mod planted;
+
 use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
 };
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use tempfile::TempDir;
 use tokio::process::Command;
 
+pub use self::planted::Planted;
 use crate::{
     agent::Agent, canary, process::binary, sdks::output_of, served::Served, store, up::Up, world::World,
 };
@@ -47,28 +51,17 @@ impl Dashboard {
         Self::of(world(api, agents).await).await
     }
 
-    /// The same, with a store that has `count` ended runs of `acct-7`.
+    /// Starts it with a store that has ended runs of `acct-7`, and one run with many events.
     ///
     /// # Panics
     /// If it does not start, or if the pages are not built.
-    pub async fn with_runs(count: usize, agents: &str) -> Self {
+    pub async fn with_planted(planted: &Planted, agents: &str) -> Self {
         let mut world = world("", agents).await;
         let seed = ["run", "--agent", "test:sh", "--run-id", "seed", "--account", "acct-7", "q"];
         let seeded = world.sluice().run(&seed).await;
         assert_eq!(seeded.code, Some(0), "{seeded:?}");
         assert!(world.stop_proxy().await);
-        store::replace(&world, |table, row| {
-            if table != "runs" || row["run"] != "seed" {
-                return vec![row];
-            }
-            let planted = (0..count).map(|number| {
-                let mut other = row.clone();
-                other["run"] = json!(format!("planted-{number:05}"));
-                other
-            });
-            std::iter::once(row.clone()).chain(planted).collect()
-        })
-        .await;
+        store::replace(&world, |table, row| planted.beside(table, row)).await;
         assert_eq!(
             world.sluice().run(&["store", "adopt"]).await.code,
             Some(0),
@@ -129,7 +122,12 @@ impl Dashboard {
     ///
     /// # Panics
     /// If the suite fails, or has other cases.
-    pub async fn suite(&self, name: &str, mut input: Value, cases: &[&str]) -> Cases {
+    pub async fn suite(&self, name: &str, input: Value, cases: &[&str]) -> Cases {
+        Cases::checked(name, output_of(self.program(name, input)).await, cases)
+    }
+
+    /// Returns the program of a suite.
+    fn program(&self, name: &str, mut input: Value) -> Command {
         input["origin"] = self.there.url().into();
         input["tokens"] = self.tokens.clone().into();
         let repository = repository();
@@ -138,12 +136,7 @@ impl Dashboard {
         // What Chromium writes is removed with the world.
         command.env("TMPDIR", self.dir.path()).env("XDG_CONFIG_HOME", self.dir.path());
         command.current_dir(repository).kill_on_drop(true);
-        let seen = output_of(command).await;
-        let names: Vec<_> = seen.iter().map(|case| case["case"].as_str().unwrap()).collect();
-        assert_eq!(names, cases, "the cases of {name}");
-        let broken: Vec<_> = seen.iter().filter(|case| case.get("brokeOff").is_some()).collect();
-        assert!(broken.is_empty(), "{broken:#?}");
-        Cases(seen)
+        command
     }
 
     /// Returns the log of `sluice up`.
@@ -162,6 +155,15 @@ impl Dashboard {
 }
 
 impl Cases {
+    /// Returns what a suite printed, which are exactly these cases, and none broke off.
+    fn checked(name: &str, seen: Vec<Value>, cases: &[&str]) -> Self {
+        let names: Vec<_> = seen.iter().map(|case| case["case"].as_str().unwrap()).collect();
+        assert_eq!(names, cases, "the cases of {name}");
+        let broken: Vec<_> = seen.iter().filter(|case| case.get("brokeOff").is_some()).collect();
+        assert!(broken.is_empty(), "{broken:#?}");
+        Self(seen)
+    }
+
     /// Returns what the case `name` observed.
     ///
     /// # Panics
@@ -172,9 +174,10 @@ impl Cases {
     }
 }
 
-/// Returns a world whose configuration serves the API.
+/// Returns a world whose configuration serves the API, at any port unless `api` names one.
 async fn world(api: &str, agents: &str) -> World {
-    World::with(&format!("[api]\nlisten = '127.0.0.1:0'\n{api}\n{agents}")).await
+    let listen = if api.contains("listen = ") { "" } else { "listen = '127.0.0.1:0'" };
+    World::with(&format!("[api]\n{listen}\n{api}\n{agents}")).await
 }
 
 fn repository() -> PathBuf {

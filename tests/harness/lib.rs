@@ -95,7 +95,7 @@ pub use self::{
     bridge::Bridge,
     canary::CANARY_KEY,
     control::Control,
-    dashboard::{Cases, Dashboard},
+    dashboard::{Cases, Dashboard, Planted},
     docker_gate::DockerGate,
     eventually::eventually,
     fault_proxy::FaultProxy,

@@ -1,6 +1,8 @@
 // Bundles the page of tests/sdk/browser_chat, opens it in Chromium, and uses it as a person does: by what is shown.
+import { chmodSync, mkdtempSync } from "node:fs";
 import { copyFile } from "node:fs/promises";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 
@@ -8,9 +10,9 @@ if (!process.env.PACKAGES) throw new Error("PACKAGES is not set: run this with s
 const installed = createRequire(join(process.env.PACKAGES, "package.json"));
 const source = fileURLToPath(new URL("browser_chat/", import.meta.url));
 const PATIENCE = 30_000;
-// For root and for a host without a display. Nothing is asked of the browser's maker.
+// For a host without a display. Nothing is asked of the browser's maker.
 const SWITCHES = [
-  "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+  "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
   "--disable-component-update", "--disable-sync",
 ];
 
@@ -30,10 +32,14 @@ export async function bundle(folder) {
   await copyFile(join(source, "index.html"), join(folder, "index.html"));
 }
 
-// Starts Chromium with a new profile. It ends with this process, whatever kills it: its pipe is closed then.
+// Starts Chromium with a new profile, as a user that is not root and in its own sandbox. It ends with this process, whatever kills it: its pipe is closed then.
 export function launch(switches = []) {
   const { chromium } = installed("playwright-core");
-  return chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, args: [...SWITCHES, ...switches] });
+  // Chromium is another user, and writes what a page has it save.
+  const downloadsPath = mkdtempSync(join(tmpdir(), "downloads-"));
+  chmodSync(downloadsPath, 0o1777);
+  const args = [...SWITCHES, ...switches];
+  return chromium.launch({ executablePath: process.env.CHROMIUM, headless: true, chromiumSandbox: true, downloadsPath, args });
 }
 
 // Keeps what each load of a page has shown: the texts of the last answer, and the status.

@@ -5,7 +5,10 @@ use std::sync::{Arc, LazyLock};
 use axum::{
     Router,
     extract::{MatchedPath, Request, State},
-    http::{Method, header::CONTENT_TYPE},
+    http::{
+        HeaderValue, Method,
+        header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
+    },
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
@@ -96,6 +99,11 @@ fn service_routes() -> Vec<Route> {
             post(repos::refresh, repos::refresh_operation()),
         ),
         guarded("/api/v1/agents/draft", Operator, post(agent_draft::draft, agent_draft::draft_operation())),
+        guarded(
+            "/api/v1/agents/{agent}/behaviour/draft",
+            Operator,
+            post(agent_draft::draft_behaviour, agent_draft::draft_behaviour_operation()),
+        ),
         guarded("/api/v1/dashboard", Viewer, get(dashboard_config::show, dashboard_config::show_operation())),
         guarded("/api/v1/agents", Viewer, get(agents::list, agents::list_operation())),
     ]
@@ -220,7 +228,14 @@ pub(crate) fn router(context: &ApiContext) -> Router {
         .fallback(async || Error::Route)
         .layer(middleware::from_fn_with_state(context.origins.clone(), require_own_host))
         .layer(middleware::from_fn_with_state(tracer, trace_request))
+        .layer(middleware::map_response(forbid_sniffing))
         .merge(pages::router(Dashboard::embedded(), &context.origins))
+}
+
+/// Has browsers take no answer for another type than the stated one: many hold text of agents.
+async fn forbid_sniffing(mut response: Response) -> Response {
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
 }
 
 /// Answers with the OpenAPI document.

@@ -18,7 +18,7 @@ use runner_model::{
 use rustix::fs::OFlags;
 
 /// Most bytes of a behaviour file. Agents put the files into each prompt.
-const MAX_BEHAVIOUR_FILE: ByteSize = ByteSize::kib(64);
+pub const MAX_BEHAVIOUR_FILE: ByteSize = ByteSize::kib(64);
 
 /// Data of an agent for one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,11 +90,19 @@ impl AgentData {
 fn read_behaviour(dir: &Path) -> Result<BehaviourFiles, BehaviourError> {
     let mut files = BehaviourFiles::new();
     for file in BehaviourFile::ALL {
-        if let Some(text) = read_file(dir.join(file.name()))? {
+        if let Some(text) = read_behaviour_file(dir, file)? {
             files.insert(file, text);
         }
     }
     if files.is_empty() { Err(BehaviourError::Missing { dir: dir.to_owned() }) } else { Ok(files) }
+}
+
+/// Reads one behaviour file in `dir`; `None` if it does not exist.
+///
+/// # Errors
+/// If it cannot be given to an agent.
+pub fn read_behaviour_file(dir: &Path, file: BehaviourFile) -> Result<Option<String>, BehaviourError> {
+    read_file(dir.join(file.name()))
 }
 
 /// Reads a file; `None` if it does not exist.

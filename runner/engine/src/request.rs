@@ -179,6 +179,7 @@ impl RunRequest {
             priority: self.priority,
             session: self.shared_session(),
             turn: self.turn.clone(),
+            model: Some(self.spec.model.clone()),
             wanted: serde_json::to_string(&self.spec)?,
         })
     }

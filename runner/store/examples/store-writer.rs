@@ -33,6 +33,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             priority: Priority::default(),
             session: None,
             turn: None,
+            model: None,
             wanted: "{}".to_owned(),
         };
         let Created::New(run) = store.create(&new, Claimant::Worker(&worker, Millis(0))).await? else {

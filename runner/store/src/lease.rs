@@ -15,7 +15,7 @@ use sqlx::AnyConnection;
 use super::{
     NewTurn, RetryWhen, Store, Tx, UnixMillis,
     error::{Committed, Error, failed},
-    row::{Run, columns, count, rank},
+    row::{Run, columns, count, rank, storable},
 };
 
 /// Longest text of an order: the data plane would refuse a call with a longer question anyway.
@@ -75,6 +75,8 @@ pub struct NewRun {
     pub session: Option<String>,
     /// Turn of a thread that the run is; absent if it belongs to none.
     pub turn: Option<NewTurn>,
+    /// Model that the order names, which lists show.
+    pub model: Option<String>,
     /// Rest of the order, as JSON. The same order has the same text.
     pub wanted: String,
 }
@@ -106,8 +108,8 @@ impl Run {
 }
 
 const CREATE: &str = "INSERT INTO runs (run, installation, account, agent, correlation, wanted, priority, state, attempt, \
-     epoch, lease_owner, lease_until, created, queued, changed, session, last_event) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, $8, $9, $10, $11, $11, $11, $12, 0) ON CONFLICT (run) DO NOTHING";
+     epoch, lease_owner, lease_until, created, queued, changed, session, model, last_event) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, $8, $9, $10, $11, $11, $11, $12, $13, 0) ON CONFLICT (run) DO NOTHING";
 const ACTIVE_IN_SESSION: &str = "SELECT run FROM runs WHERE installation = $1 AND session = $2 AND ended IS NULL \
      AND lease_owner IS NOT NULL AND run <> $3 LIMIT 1";
 const COUNT_SAME: &str = "SELECT count(*) FROM runs WHERE run = $1 AND installation = $2 AND account = $3 AND agent = $4 \
@@ -164,6 +166,7 @@ impl Store {
             .bind(until)
             .bind(tx.now)
             .bind(&new.session)
+            .bind(new.model.as_deref().map(storable))
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;

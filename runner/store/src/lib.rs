@@ -48,6 +48,7 @@ mod identity;
 mod lease;
 mod ledger;
 mod ledger_report;
+mod list_facts;
 mod listener;
 mod meter;
 mod month;
@@ -119,6 +120,7 @@ pub use self::{
     lease::{Claimant, Created, FencingToken, NewRun, Worker},
     ledger::{Comparison, ComparisonTerms, EarlierPass},
     ledger_report::{LedgerDifference, LedgerReport, LedgerSpan},
+    list_facts::ListFacts,
     meter::StoreMetrics,
     month::{InvalidMonth, Month},
     pool::{PoolEntry, PoolStage, WarmContainer},

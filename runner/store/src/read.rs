@@ -25,6 +25,8 @@ pub struct Filter {
     pub left_out: Option<AccountId>,
     /// Agent that runs.
     pub agent: Option<AgentId>,
+    /// Beginning of the ids.
+    pub id_prefix: Option<RunId>,
     /// Run before which the listed ones were ordered; for the next page.
     pub before: Option<(UnixMillis, RunId)>,
 }
@@ -113,7 +115,7 @@ const LIST: &str = concat!(
     " FROM runs WHERE installation = $1 AND ($2 IS NULL OR $2 LIKE '%,' || state || ',%') \
      AND ($3 IS NULL OR account = $3) AND ($4 IS NULL OR agent = $4) \
      AND ($5 IS NULL OR created < $5 OR (created = $5 AND run < $6)) \
-     AND ($7 IS NULL OR account <> $7) ORDER BY created DESC, run DESC LIMIT $8"
+     AND ($7 IS NULL OR account <> $7) AND ($8 IS NULL OR run LIKE $8) ORDER BY created DESC, run DESC LIMIT $9"
 );
 const LIST_HELD: &str = concat!(
     "SELECT ",
@@ -146,6 +148,8 @@ impl Store {
             .bind(filter.before.as_ref().map(|(created, _)| created.0))
             .bind(filter.before.as_ref().map(|(_, run)| run.as_str()))
             .bind(filter.left_out.as_ref().map(AccountId::as_str))
+            // Ids have no characters that `LIKE` treats specially.
+            .bind(filter.id_prefix.as_ref().map(|prefix| format!("{prefix}%")))
             .bind(i64::from(max_runs) + 1)
             .fetch_all(tx.connection())
             .await

@@ -82,7 +82,7 @@ pub struct StoredRelay {
 }
 
 impl StoredRelay {
-    fn read(row: &AnyRow) -> Result<Self, Error> {
+    pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
         Ok(Self {
             run_id: parsed(row, "run", |text| RunId::parse(text).ok())?,
             attempt: count(row, "attempt")?,

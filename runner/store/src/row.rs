@@ -21,7 +21,7 @@ macro_rules! columns {
     () => {
         "run, installation, account, agent, correlation, priority, state, attempt, epoch, lease_owner, \
          lease_until, created, queued, claimed, \
-         started, ended, exit_code, error_code, error_message, error_detail, oom_seen, usage"
+         started, ended, exit_code, error_code, error_message, error_detail, oom_seen, usage, model"
     };
 }
 pub(super) use columns;
@@ -75,6 +75,8 @@ pub struct Run {
     pub error: Option<Failure>,
     /// Usage of the run's calls; known once the run has ended.
     pub usage: Option<Usage>,
+    /// Model that the run was ordered with; unknown of runs of earlier schemas.
+    pub model: Option<String>,
 }
 
 /// Lease of a worker on a run.
@@ -175,6 +177,7 @@ impl Run {
                 detail: detail.map(Detail::new),
             }),
             usage: optional(row, "usage", |text| serde_json::from_str(text).ok())?,
+            model: row.try_get("model").map_err(failed("read a row"))?,
         })
     }
 }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// Migrations to each version, from 1.
-const MIGRATIONS: [&str; 22] = [
+const MIGRATIONS: [&str; 23] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
@@ -36,6 +36,7 @@ const MIGRATIONS: [&str; 22] = [
     include_str!("migrations/020.sql"),
     include_str!("migrations/021.sql"),
     include_str!("migrations/022.sql"),
+    include_str!("migrations/023.sql"),
 ];
 
 /// Version of the newest schema.

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::agents::{ATTACKS, attacks, configuration};
 
-const CASES: [&str; 13] = [
+const CASES: [&str; 14] = [
     "control",
     "ordered",
     "run",
@@ -13,6 +13,7 @@ const CASES: [&str; 13] = [
     "line",
     "pages",
     "chat",
+    "chunks",
     "links",
     "spoiled",
     "prototype",
@@ -79,6 +80,7 @@ async fn hostile_texts_stay_texts() {
         buttons.iter().all(|name| name == "open" || name.as_str().unwrap().starts_with("Show more")),
         "{buttons:?}"
     );
+    assert_chunks(cases.of("chunks"));
     assert_links(cases.of("links"));
     assert_pull_requests(cases.of("pull_requests"));
     let raw = cases.of("downloads");
@@ -86,6 +88,17 @@ async fn hostile_texts_stay_texts() {
     assert_eq!((&raw["ran"], &raw["raw"][0]), (&Value::Null, &json!("application/x-ndjson")), "{raw:#}");
     assert_forged(cases.of("forged"));
     dashboard.end().await;
+}
+
+/// Sources and files whose address is not of the web are left out; the others are links.
+fn assert_chunks(case: &Value) {
+    assert_harmless("chunks", case);
+    let web = json!("https://docs.example/page");
+    let hrefs = case["hrefs"].as_array().unwrap();
+    assert_eq!(hrefs.iter().filter(|href| **href == web).count(), 2, "control: {case:#}");
+    assert!(hrefs.iter().all(|href| *href == web || href.as_str().unwrap().starts_with('/')), "{case:#}");
+    assert_eq!(case["leftOut"], 8, "{case:#}");
+    assert_eq!((&case["violations"], &case["foreign"]), (&json!([]), &json!([])), "{case:#}");
 }
 
 fn assert_links(case: &Value) {

@@ -5,6 +5,7 @@ mod access;
 mod agents;
 mod chat;
 mod hostile;
+mod network;
 mod people;
 mod policy;
 mod scale;

@@ -1,15 +1,19 @@
 //! People who decide, who see little, who have no mouse.
 
-use harness::Dashboard;
+use std::fs;
+
+use harness::{Dashboard, shell_agents::shell_agent};
 use serde_json::json;
 
 use super::agents::configuration;
 
-const CASES: [&str; 12] = [
+const CASES: [&str; 14] = [
     "ordered",
+    "expired",
     "approve",
     "deny",
     "elsewhere",
+    "skill",
     "light",
     "dark",
     "phone",
@@ -22,9 +26,19 @@ const CASES: [&str; 12] = [
 
 #[tokio::test]
 async fn everyone_can_decide_and_find() {
-    let dashboard = Dashboard::start("", &configuration()).await;
+    let tools = "[tools]\napproval_timeout = '15s'";
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    fs::write(dir.path().join("TOOLS.md"), "# Tools\n\nUse rg.\n").unwrap();
+    let behaviour = format!("behaviour_dir = '{}'", dir.path().display());
+    let skilled = shell_agent("true", &behaviour).replace("test:sh", "test:skilled");
+    let agents = configuration().replace("[tools]", tools) + &skilled;
+    let dashboard = Dashboard::start("", &agents).await;
     let cases = dashboard.suite("people", json!({}), &CASES).await;
     assert_eq!(cases.of("ordered")["states"], json!(["failed", "succeeded"]));
+    let expired = cases.of("expired");
+    assert!(expired["left"].as_str().unwrap().contains("expires in"), "{expired:#}");
+    assert_eq!((&expired["conflict"], &expired["cards"]), (&json!(1), &json!(0)), "{expired:#}");
+    assert_eq!(expired["verdict"], json!(["succeeded", "denied"]), "{expired:#}");
     for (name, outcome, verdict) in [
         ("approve", "approved", json!(["succeeded", "done"])),
         ("deny", "denied", json!(["succeeded", "denied"])),
@@ -35,6 +49,10 @@ async fn everyone_can_decide_and_find() {
         assert_eq!(case["verdict"], verdict, "{case:#}");
     }
     assert_eq!(cases.of("elsewhere")["conflict"], 1, "{:#}", cases.of("elsewhere"));
+    let skill = cases.of("skill");
+    let drafted = skill["drafted"].as_str().unwrap();
+    assert!(drafted.contains("-Use rg.") && drafted.contains("+Use grep."), "{skill:#}");
+    assert!(skill["refused"].as_str().unwrap().contains("behaviour_dir"), "{skill:#}");
     for name in ["light", "dark", "phone", "zoom", "forced_colours"] {
         let case = cases.of(name);
         assert_eq!(case["broken"], json!({}), "{name}");

@@ -1,16 +1,29 @@
 //! Many runs, many events, many tabs, bad networks.
 
-use harness::Dashboard;
-use serde_json::json;
+use harness::{Dashboard, Planted};
+use serde_json::{Value, json};
 
 use super::agents::configuration;
 
-const CASES: [&str; 6] = ["list", "filters", "events", "tabs", "slow", "offline"];
-const RUNS: usize = 10_000;
+const CASES: [&str; 7] = ["list", "filters", "events", "long", "tabs", "slow", "offline"];
+const PLANTED: Planted = Planted { runs: 10_000, events: 100_000, failure: 70_000 };
+const MAX_HEAP: u64 = 150 << 20;
+
+/// A hundred thousand events need neither a hundred thousand elements nor much memory.
+fn assert_long(case: &Value) {
+    assert_eq!(case["count"], json!(PLANTED.events), "{case:#}");
+    for place in ["first", "end", "failed"] {
+        assert!(case[place]["rows"].as_u64().unwrap() <= 500, "{place}: {case:#}");
+    }
+    assert!(case["end"]["text"].as_str().unwrap().contains("succeeded"), "{case:#}");
+    assert!(case["failed"]["text"].as_str().unwrap().contains("row 70000"), "{case:#}");
+    assert!(case["heap"].as_u64().unwrap() <= MAX_HEAP, "{case:#}");
+    eprintln!("first paint after {} ms, all events after {} ms", case["painted"], case["loaded"]);
+}
 
 #[tokio::test]
 async fn pages_hold_for_many_runs_and_tabs() {
-    let dashboard = Dashboard::with_runs(RUNS, &configuration()).await;
+    let dashboard = Dashboard::with_planted(&PLANTED, &configuration()).await;
     let cases = dashboard.suite("scale", json!({}), &CASES).await;
     let list = cases.of("list");
     assert_eq!(list["first"]["lists"], 1, "one request for a page: {list:#}");
@@ -29,6 +42,7 @@ async fn pages_hold_for_many_runs_and_tabs() {
     );
     assert!(events["last"].as_str().unwrap().contains("succeeded"), "{events:#}");
     assert!(events["found"].as_str().unwrap().contains("row 700"), "{events:#}");
+    assert_long(cases.of("long"));
     assert_eq!(cases.of("tabs")["shown"], 7);
     assert_eq!(cases.of("slow")["cancels"], 1, "{:#}", cases.of("slow"));
     let offline = cases.of("offline");
@@ -36,5 +50,8 @@ async fn pages_hold_for_many_runs_and_tabs() {
         offline["lost"].as_str().unwrap().contains("No connection") && offline["text"] == true,
         "{offline:#}"
     );
+    let unloaded = offline["unloaded"].as_str().unwrap();
+    assert!(unloaded.contains("No connection") && !unloaded.contains("preload"), "{offline:#}");
+    assert_eq!((&offline["stays"], &offline["loaded"]), (&json!(true), &json!("Agents")), "{offline:#}");
     dashboard.end().await;
 }

@@ -1,39 +1,12 @@
 // Holds conversations with agents in the dashboard, through a relay that a case can cut.
-import { connect, createServer } from "node:net";
-import { api, input, suite, until, Visit } from "./driver.mjs";
+import { createRequire } from "node:module";
+import { join } from "node:path";
+import { api, ended, input, order, Relay, running, state, suite, until, Visit } from "./driver.mjs";
 
 const WHOLE = "one two three four five six";
 const home = input.home;
 
-// Passes connections of the dashboard on, until it is cut.
-class Relay {
-  sockets = new Set();
-  isDown = false;
-
-  static async start() {
-    const relay = new Relay();
-    const { hostname, port } = new URL(input.origin);
-    const server = createServer((near) => {
-      if (relay.isDown) return near.destroy();
-      const far = connect(Number(port), hostname);
-      for (const [one, other] of [[near, far], [far, near]]) {
-        relay.sockets.add(one);
-        one.pipe(other);
-        one.on("error", () => undefined);
-        one.on("close", () => { relay.sockets.delete(one); other.destroy(); });
-      }
-    });
-    await new Promise((resolve) => server.listen(Number(new URL(home).port), "127.0.0.1", resolve));
-    server.unref();
-    return relay;
-  }
-
-  cut() {
-    for (const socket of this.sockets) socket.destroy();
-  }
-}
-
-const relay = await Relay.start();
+const relay = await Relay.start(home);
 
 async function ask(visit, agent, question) {
   await visit.go(`/chat?agent=${agent}`, "#question");
@@ -50,10 +23,44 @@ const done = (visit) => visit.button("Regenerate").waitFor({ timeout: 40_000 });
 const prose = async (visit) => (await visit.page.locator(".chat-answer .chat-prose").allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
 const posts = (visit) => visit.requests.filter((request) => request.startsWith("POST") && request.endsWith("/ai/chat")).length;
 
-// The runs of a thread, the oldest first.
-async function runs(name) {
-  const { json } = await api("ann", "GET", "/runs?limit=100");
-  return json.runs.filter((run) => run.stateKey === name).map(({ runId, state }) => [runId, state]).reverse();
+// Vercel's AI SDK by majors, and the packages that have them.
+const CLIENTS = { 5: "ai-5", 6: "ai-6", 7: "ai" };
+
+// Serves each major as a module of the page's own origin, as an application has it in its bundle.
+async function serveClients(visit) {
+  const packages = process.env.PACKAGES;
+  const { build } = createRequire(join(packages, "package.json"))("esbuild");
+  for (const [major, name] of Object.entries(CLIENTS)) {
+    const source = { contents: `export { AbstractChat, DefaultChatTransport } from "${name}"`, resolveDir: packages };
+    const { outputFiles } = await build({ stdin: source, bundle: true, format: "esm", platform: "browser", write: false, logLevel: "error" });
+    const body = outputFiles[0].text;
+    await visit.page.route(`${home}/assets/client-${major}.js`, (route) => route.fulfill({ contentType: "text/javascript", body }));
+  }
+}
+
+// Asks with one major of the SDK, in the page. The cookie of the session goes with it.
+async function askWith(major) {
+  const { AbstractChat, DefaultChatTransport } = await import(`/assets/client-${major}.js`);
+  const texts = new Set();
+  const textOf = (message) => message.parts.filter(({ type }) => type === "text").map(({ text }) => text).join("");
+  class State {
+    status = "ready";
+    error = undefined;
+    messages = [];
+    pushMessage = (message) => { this.messages = [...this.messages, message]; };
+    popMessage = () => { this.messages = this.messages.slice(0, -1); };
+    replaceMessage = (index, message) => {
+      this.messages = this.messages.with(index, structuredClone(message));
+      texts.add(textOf(message));
+    };
+    snapshot = (value) => structuredClone(value);
+  }
+  class Chat extends AbstractChat {}
+  const transport = new DefaultChatTransport({ api: "/api/v1/ai/chat", body: { graphName: "test:words" } });
+  const chat = new Chat({ id: `client-${major}`, transport, state: new State() });
+  await chat.sendMessage({ text: "Count to six" });
+  const [, answer] = chat.messages;
+  return { status: chat.status, error: chat.error?.message ?? null, text: answer === undefined ? null : textOf(answer), texts: texts.size, metadata: answer?.metadata ?? null };
 }
 
 const CASES = {
@@ -105,10 +112,9 @@ const CASES = {
     const visit = await open(browser);
     await ask(visit, "test:words", "Survive");
     await shows(visit, "one two");
-    relay.isDown = true;
     relay.cut();
     await visit.says("The answer broke off");
-    relay.isDown = false;
+    relay.mend();
     await shows(visit, WHOLE);
     await done(visit);
     return { prose: await prose(visit), answers: await answers(visit), posts: posts(visit) };
@@ -134,6 +140,41 @@ const CASES = {
     await visit.go("/agents", "table");
     const row = await visit.page.locator("tbody tr", { hasText: "test:missing" }).innerText();
     return { offered, row };
+  },
+  clients: async (browser) => {
+    const visit = await open(browser);
+    await serveClients(visit);
+    const majors = Object.keys(CLIENTS);
+    const seen = await Promise.all(majors.map((major) => visit.page.evaluate(askWith, major)));
+    const states = await Promise.all(seen.map(({ metadata }) => state("ann", metadata?.runId)));
+    return { seen: Object.fromEntries(majors.map((major, index) => [major, seen[index]])), states };
+  },
+  queue_full: async (browser) => {
+    const held = ["full-1", "full-2", "full-3", "full-4", "full-5"];
+    for (const [index, run] of held.entries()) {
+      await order("low", run, "test:long");
+      if (index < 2) await running("low", run);
+    }
+    const visit = await Visit.as(browser, "low", { home });
+    await ask(visit, "test:sh", "One more");
+    await visit.page.locator("[role=alert]").waitFor();
+    const refused = await visit.page.locator("[role=alert]").innerText();
+    for (const run of held.toReversed()) await api("low", "POST", `/runs/${run}/cancel`, {});
+    for (const run of held) await ended("low", run);
+    return { refused, answers: await answers(visit), posts: posts(visit) };
+  },
+  used_up: async (browser) => {
+    const limited = await api("boss", "PUT", "/accounts/acct-low/limits", { totalTokens: 1 });
+    const seen = {};
+    for (const [who, agent, setting] of [["low", "test:model", "--total-tokens"], ["ann", "test:own", "total_tokens in"]]) {
+      const visit = await Visit.as(browser, who, { home });
+      await ask(visit, agent, "Ask your model");
+      await done(visit);
+      const help = visit.page.locator(".chat-answer .error-help", { hasText: setting });
+      await help.waitFor({ timeout: 15_000 }).catch(() => undefined);
+      seen[agent] = await visit.page.locator(".chat-answer .error-note").innerText();
+    }
+    return { limited: limited.status, seen };
   },
   busy: async (browser) => {
     const visit = await open(browser);

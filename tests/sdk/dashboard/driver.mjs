@@ -2,6 +2,7 @@
 // a list of cases; it prints one JSON line per case with what was observed, and `brokeOff` if a case broke off.
 import { readFileSync } from "node:fs";
 import { createServer } from "node:http";
+import { connect, createServer as createRelay } from "node:net";
 import { join } from "node:path";
 import { launch } from "../browser_tab.mjs";
 
@@ -149,6 +150,40 @@ export async function elsewhere(pages) {
   server.unref();
   const { port } = server.address();
   return { asked, port, origin: `http://127.0.0.1:${port}` };
+}
+
+// Passes connections of the dashboard on from another address, until it is cut.
+export class Relay {
+  sockets = new Set();
+  isDown = false;
+
+  static async start(home) {
+    const relay = new Relay();
+    const { hostname, port } = new URL(origin);
+    const server = createRelay((near) => {
+      if (relay.isDown) return near.destroy();
+      const far = connect(Number(port), hostname);
+      for (const [one, other] of [[near, far], [far, near]]) {
+        relay.sockets.add(one);
+        one.pipe(other);
+        one.on("error", () => undefined);
+        one.on("close", () => { relay.sockets.delete(one); other.destroy(); });
+      }
+    });
+    await new Promise((resolve) => server.listen(Number(new URL(home).port), "127.0.0.1", resolve));
+    server.unref();
+    return relay;
+  }
+
+  // Ends all connections, and takes none until it is mended.
+  cut() {
+    this.isDown = true;
+    for (const socket of this.sockets) socket.destroy();
+  }
+
+  mend() {
+    this.isDown = false;
+  }
 }
 
 // Returns what in the document a hostile text could have made: code that ran, elements, addresses, characters.

@@ -113,6 +113,30 @@ const CASES = {
     const buttons = await visit.page.locator(".chat-answer button").evaluateAll((list) => list.map((one) => one.textContent));
     return { ...seen, text, cards, buttons: [...new Set(buttons)], foreign: visit.foreign, violations: visit.violations };
   },
+  // What no version of Sluicegate sends: addresses in chunks of the stream.
+  chunks: async (browser) => {
+    const visit = await Visit.as(browser, "ann");
+    const scripts = ["javascript:window.ran=1", "JAVASCRIPT:window.ran=1", "data:text/html,<script>window.ran=1</script>", "vbscript:x"];
+    const web = "https://docs.example/page";
+    const chunks = [
+      { type: "start", messageId: "m1" }, { type: "start-step" },
+      ...[...scripts, web].map((url, index) => ({ type: "source-url", sourceId: `s${index}`, url, title: `source ${index}` })),
+      ...[...scripts, web].map((url) => ({ type: "file", url, mediaType: "text/html" })),
+      { type: "text-start", id: "t" }, { type: "text-delta", id: "t", delta: "all sources" }, { type: "text-end", id: "t" },
+      { type: "finish-step" }, { type: "finish", messageMetadata: { done: true } },
+    ];
+    const body = [...chunks.map((chunk) => JSON.stringify(chunk)), "[DONE]"].map((data) => `data: ${data}\n\n`).join("");
+    await visit.page.route("**/api/v1/ai/chat", (route) => route.fulfill({ contentType: "text/event-stream", body }));
+    await visit.go("/chat?agent=test:sh", "#question");
+    await visit.page.waitForSelector("select");
+    await visit.page.fill("#question", "Sources");
+    await visit.page.keyboard.press("Enter");
+    await visit.says("all sources");
+    const answer = visit.page.locator(".chat-answer");
+    const hrefs = await answer.locator("a").evaluateAll((list) => list.map((link) => link.getAttribute("href")));
+    for (const button of await answer.locator("button").all()) await button.click().catch(() => undefined);
+    return { ...(await audit(visit.page)), hrefs, leftOut: await answer.getByText("Left out:").count(), violations: visit.violations, foreign: visit.foreign };
+  },
   links: async (browser) => {
     const visit = await Visit.as(browser, "ann");
     await visit.go("/sandbox/hostile");

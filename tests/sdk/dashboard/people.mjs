@@ -3,7 +3,7 @@ import { api, breaches, ended, input, order, origin, running, suite, tabTo, toke
 
 const PAGES = [
   "/sandbox", "/sandbox/failed", "/sandbox/failed?tab=events", "/sandbox/failed?tab=output", "/sandbox/failed?tab=timeline", "/chat", "/chat/talk", "/chat/never-was", "/approvals", "/accounts",
-  "/accounts/acct-7", "/agents", "/agents/draft", "/gateways", "/system", "/studio", "/sandbox/never-was",
+  "/accounts/acct-7", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/system", "/studio", "/sandbox/never-was",
 ];
 
 // Waits until a call of this run waits, and returns its id.
@@ -42,9 +42,22 @@ async function checked(browser, options) {
 
 const CASES = {
   ordered: async () => {
+    await order("ann", "expires", "test:asks");
     await order("ann", "failed", "test:fails");
     await order("boss", "talked", "test:sh", { stateKey: "talk" });
     return { states: [await ended("ann", "failed"), await ended("boss", "talked")] };
+  },
+  expired: async (browser) => {
+    const visit = await Visit.as(browser, "ann");
+    await waiting("expires");
+    await visit.go("/approvals");
+    const found = visit.page.locator("article.approval", { hasText: "expires" });
+    const left = await found.locator(".approval-time").innerText();
+    await found.getByRole("button", { name: "Approve …" }).click();
+    const verdict = [await ended("ann", "expires"), await callState("expires")];
+    await visit.page.locator("dialog").getByRole("button", { name: "Approve", exact: true }).click();
+    await visit.page.locator(".outcomes").waitFor();
+    return { left, verdict, conflict: visit.answers.filter((answer) => answer.startsWith("409")).length, outcome: await visit.page.locator(".outcomes").innerText(), cards: await found.count() };
   },
   approve: async (browser) => {
     const visit = await Visit.as(browser, "ann");
@@ -72,6 +85,22 @@ const CASES = {
     await visit.page.locator("dialog").getByRole("button", { name: "Approve", exact: true }).click();
     await visit.page.locator(".outcomes").waitFor();
     return { denied: denied.status, conflict: visit.answers.filter((answer) => answer.startsWith("409")).length, outcome: await visit.page.locator(".outcomes").innerText(), verdict: await verdict("late") };
+  },
+  skill: async (browser) => {
+    const visit = await Visit.as(browser, "boss");
+    await visit.go("/agents");
+    await visit.page.getByRole("link", { name: "Draft a skill" }).click();
+    const draft = async (agent) => {
+      await visit.page.getByLabel("Agent, required").fill(agent);
+      await visit.page.getByLabel("Whole text of the file, in Markdown").fill("# Tools\n\nUse grep.\n");
+      const answered = visit.page.waitForResponse((answer) => answer.url().endsWith("/behaviour/draft"));
+      await visit.button("Draft").click();
+      await answered;
+      await visit.page.locator("#drafted").waitFor();
+      await visit.page.waitForTimeout(200);
+      return visit.page.locator("section[aria-labelledby=drafted]").innerText();
+    };
+    return { drafted: await draft("test:skilled"), refused: await draft("test:sh") };
   },
   light: (browser) => checked(browser, { colorScheme: "light" }),
   dark: (browser) => checked(browser, { colorScheme: "dark" }),

@@ -1,9 +1,10 @@
 // Looks for breaches of the Content Security Policy on all pages of the dashboard, and plants some.
+import { readFileSync, readlinkSync, readdirSync } from "node:fs";
 import { elsewhere, ended, order, origin, suite, tokens, Visit } from "./driver.mjs";
 
 const PAGES = [
   "/sandbox", "/sandbox?state=failed", "/sandbox/done", "/chat", "/chat/thread-1", "/approvals", "/accounts", "/accounts/acct-7",
-  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/gateways", "/studio", "/system", "/sandbox/never-was",
+  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/studio", "/system", "/sandbox/never-was",
 ];
 const TABS = ["events", "output", "calls", "tools", "refusals", "receipts", "git", "timeline"];
 const SCRIPT = "<script>window.planted = 1</script><img src=x onerror='window.planted = 1'>";
@@ -38,7 +39,68 @@ async function plant(browser, keeps) {
   return { planted, violations: visit.violations, reports: visit.answers.filter((answer) => answer.includes("csp-reports")) };
 }
 
+// Pages whose weight is recorded; the run is one that has ended.
+const WEIGHED = [
+  "/signin", "/sandbox", "/sandbox/done", "/sandbox/done?tab=events", "/chat", "/approvals", "/accounts", "/accounts/acct-7", "/agents",
+  "/agents/draft", "/agents/skill", "/gateways", "/studio", "/system",
+];
+const QUIET_MS = 300;
+
+// Opens a page with an empty cache. Returns the requests for files and for data, the bytes of files, and the time until a person
+// can use it.
+async function weigh(browser, storageState, path) {
+  const visit = await Visit.open(browser, { storageState });
+  const devtools = await visit.context.newCDPSession(visit.page);
+  await devtools.send("Network.enable");
+  const isData = new Map();
+  let bytes = 0;
+  let last = Date.now();
+  devtools.on("Network.requestWillBeSent", ({ requestId, request }) => {
+    isData.set(requestId, new URL(request.url).pathname.startsWith("/api/"));
+    last = Date.now();
+  });
+  devtools.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => {
+    if (isData.get(requestId) === false) bytes += encodedDataLength;
+    last = Date.now();
+  });
+  await visit.go(path, path === "/signin" ? "#token" : "#main h1");
+  const usable = await visit.page.evaluate(() => Math.round(performance.now()));
+  while (Date.now() - last < QUIET_MS) await visit.page.waitForTimeout(50);
+  const kinds = [...isData.values()];
+  await visit.context.close();
+  return { files: kinds.filter((data) => !data).length, data: kinds.filter(Boolean).length, bytes, milliseconds: usable };
+}
+
+// Processes of Chromium: their user, and whether they are in a name space of users of their own, as its sandbox makes one.
+function processes() {
+  const status = (pid, file) => readFileSync(`/proc/${pid}/${file}`, "utf8");
+  const own = readlinkSync("/proc/self/ns/user");
+  return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
+    try {
+      const command = status(pid, "cmdline").replaceAll("\0", " ");
+      if (!command.includes("--type=renderer")) return [];
+      return [{ user: Number(/^Uid:\s+(\d+)/m.exec(status(pid, "status"))[1]), isSandboxed: readlinkSync(`/proc/${pid}/ns/user`) !== own, isSwitchedOff: command.includes("--no-sandbox") }];
+    } catch {
+      return []; // It has ended meanwhile.
+    }
+  });
+}
+
 const CASES = {
+  unprivileged: async (browser) => {
+    const visit = await Visit.open(browser);
+    await visit.page.goto(`${origin}/signin`);
+    return { own: process.getuid(), renderers: processes() };
+  },
+  weights: async (browser) => {
+    await order("boss", "weighed", "test:sh");
+    await ended("boss", "weighed");
+    const visit = await Visit.as(browser, "boss");
+    const state = await visit.context.storageState();
+    const pages = {};
+    for (const path of WEIGHED) pages[path] = await weigh(browser, path === "/signin" ? undefined : state, path.replace("done", "weighed"));
+    return { pages };
+  },
   pages: async (browser) => {
     await order("boss", "done", "test:sh", { stateKey: "thread-1" });
     await ended("boss", "done");

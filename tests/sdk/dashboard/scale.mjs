@@ -61,7 +61,7 @@ const CASES = {
     const ends = await ended("ann", "many");
     const visit = await Visit.as(browser, "ann");
     await visit.go("/sandbox/many?tab=events", ".event");
-    await until(async () => visit.page.locator(".tab-panel .muted.num").first().innerText(), (text) => Number(text.replace(/\D/g, "")) > 200, "rows");
+    await until(async () => visit.page.locator(".tab-panel .muted.num").first().innerText(), (text) => Number(text.replace(/\D/g, "")) >= 2000, "rows");
     const count = Number((await visit.page.locator(".tab-panel .muted.num").first().innerText()).replace(/\D/g, ""));
     await visit.button("To the end").click();
     await visit.page.waitForTimeout(400);
@@ -70,6 +70,29 @@ const CASES = {
     await visit.page.getByRole("button", { name: /^Next failure/ }).click();
     const found = await visit.page.locator(".event-found").innerText();
     return { ends, count, events, last, found, nodes: await visit.page.evaluate(() => document.querySelectorAll("*").length) };
+  },
+  long: async (browser) => {
+    const visit = await Visit.as(browser, "ann");
+    const { page } = visit;
+    const began = Date.now();
+    await visit.go("/sandbox/long?tab=events", ".event");
+    const painted = Date.now() - began;
+    const look = async () => ({ rows: await page.locator(".event").count(), text: await page.locator(".virtual").innerText() });
+    const count = async () => Number((await page.locator(".tab-panel .muted.num").first().innerText()).replace(/\D/g, ""));
+    const first = await look();
+    await until(count, (rows) => rows >= 100_000, "all events", 60_000);
+    const loaded = Date.now() - began;
+    await visit.button("To the end").click();
+    await visit.says("succeeded");
+    await page.waitForTimeout(300);
+    const end = await look();
+    await page.getByRole("button", { name: /^Next failure/ }).click();
+    await page.locator(".event-found").waitFor();
+    const failed = { ...(await look()), text: await page.locator(".event-found").innerText() };
+    const devtools = await visit.context.newCDPSession(page);
+    await devtools.send("HeapProfiler.collectGarbage");
+    const { usedSize: heap } = await devtools.send("Runtime.getHeapUsage");
+    return { painted, loaded, first, end: { ...end, text: end.text.slice(-300) }, failed, count: await count(), heap };
   },
   tabs: async (browser) => ({ shown: await tabs(browser, true) }),
   slow: async (browser) => {
@@ -101,10 +124,19 @@ const CASES = {
     await visit.page.getByRole("link", { name: "Accounts" }).click();
     await visit.page.waitForSelector("[role=alert]");
     const lost = await visit.page.locator("[role=alert]").first().innerText();
+    // A page whose code was never loaded.
+    await visit.page.getByRole("link", { name: "Agents", exact: true }).click();
+    await visit.says("Sluicegate does not answer");
+    const unloaded = await visit.page.locator("#main [role=alert]").innerText();
+    await visit.button("Try again").click();
+    await visit.page.waitForTimeout(300);
+    const stays = await visit.text();
     await visit.context.setOffline(false);
-    await visit.button("Try again").first().click();
-    await visit.page.waitForSelector("tbody tr");
-    return { lost, text: (await visit.text()).includes("acct-7") };
+    await visit.button("Try again").click();
+    await visit.page.waitForSelector("#main h1");
+    const loaded = await visit.page.locator("#main h1").innerText();
+    await visit.go("/accounts", "tbody tr");
+    return { lost, unloaded, stays: stays.includes("No connection"), loaded, text: (await visit.text()).includes("acct-7") };
   },
 };
 

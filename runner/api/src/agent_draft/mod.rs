@@ -1,9 +1,10 @@
 //! Drafts an entry of an agent: its text in the configuration file, checked, and what it would change there. A person
 //! copies it: nothing is written here.
 
+mod behaviour;
 mod entry;
 
-use std::{fs, io};
+use std::io;
 
 use axum::{
     extract::{Request, State},
@@ -11,12 +12,16 @@ use axum::{
     response::Response,
 };
 use platform_core::id::AgentId;
-use platform_runtime::{config::Sources, settings::Settings};
+use platform_runtime::{
+    config::{ConfigErrors, Sources},
+    settings::Settings,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
 use utoipa::ToSchema;
 
+pub(crate) use self::behaviour::{draft_behaviour, draft_behaviour_operation};
 use self::entry::{entry_text, with_entry};
 use crate::{
     body::{invalid_body, read_json},
@@ -70,11 +75,7 @@ pub(crate) async fn draft(State(context): State<ApiContext>, request: Request) -
     let agent = AgentId::parse(&agent_id).map_err(|error| Error::Invalid(format!("`agentId`: {error}")))?;
     let toml = entry_text(&agent, &settings).map_err(Error::Invalid)?;
     let configuration = context.configuration().ok_or(Error::Internal)?;
-    let view = configuration.draft(&agent, toml).map_err(|error| {
-        let path = configuration.path.display();
-        tracing::error!(%path, error = platform_runtime::report::chain(&error), "no draft: the file cannot be read");
-        Error::Internal
-    })?;
+    let view = configuration.draft(&agent, toml).map_err(|error| configuration.unreadable(&error))?;
     Ok(json_response(&view))
 }
 
@@ -92,41 +93,43 @@ pub(crate) fn draft_operation() -> Operation {
 impl ConfigurationFile {
     /// Returns the draft of `agent` with this entry.
     fn draft(&self, agent: &AgentId, toml: String) -> io::Result<DraftView> {
-        let before = match fs::read_to_string(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            read => read?,
-        };
+        let before = self.text()?;
         let (after, replaces) = with_entry(&before, agent, &toml);
         let problems = self.problems(agent, &before, &after);
         let name = self.path.display().to_string();
-        let diff = TextDiff::from_lines(before.as_str(), after.as_str());
-        let diff = diff.unified_diff().context_radius(CONTEXT_LINES).header(&name, &name).to_string();
-        let diff = problems.is_empty().then_some(diff);
+        let diff = problems.is_empty().then(|| unified_diff(&before, &after, &name));
         Ok(DraftView { toml, diff, file: Some(name), replaces, problems })
+    }
+
+    /// Reads the settings as they were with the text `text`.
+    fn read(&self, text: &str) -> Result<Settings, ConfigErrors> {
+        let file = Some((self.path.clone(), text.to_owned()));
+        Settings::read(&Sources { file, environment: self.environment.clone(), flags: self.flags.clone() })
     }
 
     /// Returns the mistakes of the file with the text `after`. Also checks that no other agent has changed.
     fn problems(&self, agent: &AgentId, before: &str, after: &str) -> Vec<String> {
-        let read = |text: &str| {
-            let file = Some((self.path.clone(), text.to_owned()));
-            Settings::read(&Sources {
-                file,
-                environment: self.environment.clone(),
-                flags: self.flags.clone(),
-            })
-        };
-        let settings = match read(after) {
+        let settings = match self.read(after) {
             Err(errors) => return errors.to_string().lines().map(str::to_owned).collect(),
             Ok(settings) => settings,
         };
         let others = |settings: &Settings| -> Vec<_> {
             settings.agents.keys().filter(|id| *id != agent).cloned().collect()
         };
-        match read(before) {
+        match self.read(before) {
             Ok(earlier) if others(&earlier) != others(&settings) => {
                 vec!["the draft would change other agents: edit the file by hand".to_owned()]
             }
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns the difference of two texts of the file `name`, in unified form.
+fn unified_diff(before: &str, after: &str, name: &str) -> String {
+    TextDiff::from_lines(before, after)
+        .unified_diff()
+        .context_radius(CONTEXT_LINES)
+        .header(name, name)
+        .to_string()
 }

@@ -120,8 +120,7 @@ pub(crate) async fn diff(
         return Ok(json_response(&diff.as_json(&run_id)));
     }
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
-    let no_sniff = ("x-content-type-options", HeaderValue::from_static("nosniff"));
-    Ok(([(CONTENT_TYPE, plain)], [no_sniff], diff.text).into_response())
+    Ok(([(CONTENT_TYPE, plain)], diff.text).into_response())
 }
 
 /// Differences of a run.

@@ -78,6 +78,10 @@ struct ListQuery {
     /// Account of the runs, which only operators choose.
     #[param(value_type = Option<schemas::AccountId>, nullable = false)]
     account: Option<AccountId>,
+    /// Beginning of the ids of the runs.
+    #[param(value_type = Option<schemas::RunId>, nullable = false)]
+    #[serde(rename = "idPrefix")]
+    id_prefix: Option<RunId>,
     /// Value of `nextCursor` of the page before.
     #[param(pattern = r"^[0-9]{1,18}\.[a-z0-9][a-z0-9-]{0,62}$", nullable = false)]
     cursor: Option<String>,
@@ -94,7 +98,14 @@ impl ListQuery {
             account => account,
         };
         let before = read_cursor(self.cursor.as_deref(), |run| RunId::parse(run).ok())?;
-        Ok(Filter { states, account, left_out: None, agent: self.agent.clone(), before })
+        Ok(Filter {
+            states,
+            account,
+            left_out: None,
+            agent: self.agent.clone(),
+            id_prefix: self.id_prefix.clone(),
+            before,
+        })
     }
 }
 
@@ -118,7 +129,10 @@ pub(crate) async fn list(
     let opened = context.opened().await?;
     let page = opened.store.list(&query.filter(&caller)?, page_size(query.limit)?).await?;
     let sums = opened.store.receipt_sums(&page.runs).await?;
-    let view = |run| RunView::of(run, &caller).with_receipts(sums.get(&run.run_id));
+    let facts = opened.store.list_facts(&page.runs).await?;
+    let view = |run| {
+        RunView::of(run, &caller).with_receipts(sums.get(&run.run_id)).with_facts(facts.get(&run.run_id))
+    };
     let runs = page.runs.iter().map(view).collect();
     let next_cursor = page.next.map(|(created, run)| write_cursor(created, run));
     Ok(json_response(&RunPageView { runs, next_cursor }))

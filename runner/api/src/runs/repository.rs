@@ -4,7 +4,7 @@ use runner_engine::relay::{
     AcceptedWork, CommitSummary, OrderSource, Publish, PullRequest, RelayRecord, RelayRule, RelayStage,
     RepoChoice,
 };
-use runner_store::UnixMillis;
+use runner_store::{StoredRelay, UnixMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -102,7 +102,7 @@ struct CommitView {
 /// Pull request of a run's commits.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = PullRequest)]
-struct PullRequestView {
+pub(super) struct PullRequestView {
     number: u64,
     url: String,
 }
@@ -169,6 +169,12 @@ impl CommitView {
 }
 
 impl PullRequestView {
+    /// Returns the pull request of a stored relay, if it has one.
+    pub(super) fn of_relay(relay: &StoredRelay) -> Option<Self> {
+        // The commits of a run whose texts were removed are not shown.
+        RelayRecord::read(relay).ok()?.stage.pull_request().map(Self::of)
+    }
+
     fn of(PullRequest { number, url }: &PullRequest) -> Self {
         Self { number: *number, url: url.clone() }
     }

@@ -1,15 +1,20 @@
 //! Writes a run as JSON, in the form that clients see.
 
-use std::time::{Duration, UNIX_EPOCH};
+use std::{
+    borrow::Cow,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use platform_core::{control::Usage, credits::Credits, event::RunErrorCode, id::ExternalId};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
-use runner_store::{QueuePosition, ReceiptSums, Record, Run, StoredRelay, StoredToolCall, UnixMillis};
+use runner_store::{
+    ListFacts, QueuePosition, ReceiptSums, Record, Run, StoredRelay, StoredToolCall, UnixMillis,
+};
 use runner_telemetry::traces;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::repository::CommitsView;
+use super::repository::{CommitsView, PullRequestView};
 use crate::{caller::Caller, operation::schemas};
 
 /// Run, as clients see it in a list.
@@ -29,6 +34,10 @@ pub(super) struct RunView<'r> {
     user: Option<&'r str>,
     #[schema(value_type = schemas::RunState)]
     state: &'static str,
+    /// Model that the run was ordered with; absent in lists for runs that an earlier version stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    model: Option<Cow<'r, str>>,
     /// Number of times that the run was deliberately started anew.
     attempt: u32,
     #[schema(value_type = schemas::Priority)]
@@ -51,6 +60,14 @@ pub(super) struct RunView<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     receipts: Option<RunReceiptsView>,
+    /// Number of runs of the same account and priority that begin earlier, while the run waits. In lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    queue_ahead: Option<u64>,
+    /// Pull request of its commits, once they are published. In lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pull_request: Option<PullRequestView>,
 }
 
 /// Sums of the receipts of a run's last attempt, corrections included.
@@ -76,10 +93,6 @@ pub(super) struct RunDetailsView<'r> {
     run: RunView<'r>,
     /// Id of the run's trace.
     trace_id: String,
-    /// Model that the run was ordered with.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false)]
-    model: Option<String>,
     /// Conversation that the run continues.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -177,6 +190,19 @@ impl<'r> RunView<'r> {
             error,
             usage: run.usage.as_ref().map(UsageView::of),
             receipts: None,
+            model: run.model.as_deref().map(Cow::Borrowed),
+            queue_ahead: None,
+            pull_request: None,
+        }
+    }
+
+    /// Returns the view with what a list shows beside the run's row.
+    pub(super) fn with_facts(self, facts: Option<&ListFacts>) -> Self {
+        let Some(ListFacts { ahead, published }) = facts else { return self };
+        Self {
+            queue_ahead: *ahead,
+            pull_request: published.as_ref().and_then(PullRequestView::of_relay),
+            ..self
         }
     }
 
@@ -190,12 +216,12 @@ impl<'r> RunDetailsView<'r> {
     /// Returns the run of `record` as `caller` may see it; it has a position while it waits in the queue.
     pub(super) fn of(record: &'r Record, position: Option<QueuePosition>, caller: &Caller) -> Self {
         let spec = RunRequest::stored(record).map(|request| request.spec).ok();
+        let model = spec.as_ref().map(|spec| Cow::Owned(spec.model.clone()));
         let stored = record.answer.as_ref().map_or(0, String::len) as u64;
         let whole = record.answer_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
         Self {
-            run: RunView::of(&record.run, caller),
+            run: RunView { model, ..RunView::of(&record.run, caller) },
             trace_id: traces::trace_id(record),
-            model: spec.as_ref().map(|spec| spec.model.clone()),
             state_key: spec.and_then(|spec| spec.state_key).map(|key| key.to_string()),
             answer: record.answer.as_deref(),
             answer_cut_bytes: whole.saturating_sub(stored),

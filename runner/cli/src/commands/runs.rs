@@ -256,7 +256,8 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
         State::NAMES.into_iter().filter(|name| state.iter().any(|requested| requested == name)).collect();
     let is_overview = account.is_none() && !all;
     let left_out = is_overview.then(|| AccountId::parse(doctor::ACCOUNT)).transpose()?;
-    let page = store.list(&Filter { states, account, left_out, agent, before }, number).await?;
+    let page =
+        store.list(&Filter { states, account, left_out, agent, before, ..Filter::default() }, number).await?;
     let mut out = io::stdout();
     let mut ahead = Vec::new();
     for run in &page.runs {

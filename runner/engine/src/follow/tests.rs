@@ -47,6 +47,7 @@ impl Scene {
             priority: Priority::default(),
             session: None,
             turn: None,
+            model: None,
             wanted: "{}".to_owned(),
         };
         let worker = Worker::named("worker");

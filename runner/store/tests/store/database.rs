@@ -245,6 +245,7 @@ pub(crate) fn order(run: &str) -> NewRun {
         priority: Priority::default(),
         session: None,
         turn: None,
+        model: Some("fake".to_owned()),
         wanted: r#"{"model":"fake"}"#.to_owned(),
     }
 }

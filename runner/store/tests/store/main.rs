@@ -17,6 +17,7 @@ mod holders;
 mod hosts;
 mod leases;
 mod ledger;
+mod list_facts;
 mod pool;
 mod principals;
 mod prunes;

@@ -17,11 +17,11 @@ crate::on_both!(
     a_forgotten_run_keeps_its_branch_and_no_text,
 );
 
-fn progress(stage: &'static str, due_in: Option<Millis>) -> RelayProgress {
+pub(crate) fn progress(stage: &'static str, due_in: Option<Millis>) -> RelayProgress {
     RelayProgress { stage, document: format!("{{\"stage\":\"{stage}\"}}"), due_in }
 }
 
-fn relay(run: &str, account: &str) -> NewRelay {
+pub(crate) fn relay(run: &str, account: &str) -> NewRelay {
     NewRelay {
         run_id: id(run),
         attempt: 0,

@@ -382,6 +382,12 @@ async fn runs_are_listed_in_pages(database: Database) {
     assert_eq!(found(Filter { states: vec!["preparing"], ..Filter::default() }).await, 1);
     assert_eq!(found(Filter { states: vec!["queued", "preparing"], ..Filter::default() }).await, 8);
     assert_eq!(found(Filter { agent: AgentId::parse("a:b").ok(), ..Filter::default() }).await, 0);
+    assert_eq!(found(Filter { id_prefix: Some(id("r")), ..Filter::default() }).await, 7);
+    assert_eq!(
+        found(Filter { id_prefix: Some(id("ine")), ..Filter::default() }).await,
+        0,
+        "the beginning alone"
+    );
 }
 
 async fn a_run_is_found_by_a_part_of_its_id(database: Database) {

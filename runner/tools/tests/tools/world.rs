@@ -226,6 +226,7 @@ impl World {
             priority: Priority::default(),
             session: None,
             turn: None,
+            model: None,
             wanted: wanted.to_string(),
         };
         let claimant = Worker::this_process();

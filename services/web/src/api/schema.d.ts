@@ -172,6 +172,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/agents/{agent}/behaviour/draft": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Drafts a behaviour file of an agent, and writes nothing.
+         * @description The file is in `behaviour_dir` of the agent's entry. Each later request of a run gets its text.
+         */
+        post: operations["draftBehaviour"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/agents/draft": {
         parameters: {
             query?: never;
@@ -1193,6 +1213,22 @@ export interface components {
              * @description Balance below which calls are refused; null if there is none.
              */
             floor: number | null;
+        };
+        /** @description Draft of a behaviour file. */
+        BehaviourDraft: {
+            /** @description Difference to the file, in unified form; null if there is a problem. */
+            diff: string | null;
+            /** @description Path of the file; null if the agent's entry has no `behaviour_dir`. */
+            path: string | null;
+            /** @description Reason why no agent would get the text. */
+            problem: string | null;
+        };
+        /** @description Text to draft. */
+        BehaviourDraftOrder: {
+            /** @description Name of the file: `AGENTS.md`, `SOUL.md`, `USER.md`, `TOOLS.md`, `IDENTITY.md` or `MEMORY.md`. */
+            file: string;
+            /** @description Whole text of the file. */
+            text: string;
         };
         /** @description Sizes of a file that is no text; null where it does not exist. */
         BinarySizes: {
@@ -2388,7 +2424,16 @@ export interface components {
             endedAt: string | null;
             /** @description Reason why the run failed. */
             error?: components["schemas"]["RunFailure"];
+            /** @description Model that the run was ordered with; absent in lists for runs that an earlier version stored. */
+            model?: string;
             priority: components["schemas"]["Priority"];
+            /** @description Pull request of its commits, once they are published. In lists. */
+            pullRequest?: components["schemas"]["PullRequest"];
+            /**
+             * Format: int64
+             * @description Number of runs of the same account and priority that begin earlier, while the run waits. In lists.
+             */
+            queueAhead?: number;
             /** @description Sums of its receipts, which come moments after its calls. In lists and in answers about one run. */
             receipts?: components["schemas"]["RunReceipts"];
             runId: components["schemas"]["RunId"];
@@ -2447,8 +2492,6 @@ export interface components {
             answerCutBytes: number;
             /** @description Way of its commits, if it has a repository. */
             commits?: components["schemas"]["RunCommits"];
-            /** @description Model that the run was ordered with. */
-            model?: string;
             /** @description Position in the queue, while the run waits. */
             queue?: components["schemas"]["QueuePosition"];
             /** @description Conversation that the run continues. */
@@ -3579,6 +3622,120 @@ export interface operations {
             };
             /** @description `forbidden`: the role does not allow the action. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    draftBehaviour: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Name of the agent. */
+                agent: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                /**
+                 * @example {
+                 *       "file": "TOOLS.md",
+                 *       "text": "# Release notes\n\nRead CHANGELOG.md first.\n"
+                 *     }
+                 */
+                "application/json": components["schemas"]["BehaviourDraftOrder"];
+            };
+        };
+        responses: {
+            /** @description The draft. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BehaviourDraft"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `not_found`: no such route, or the object does not exist for the caller. */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `too_large`: the body has more bytes than the route takes. */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unsupported_media_type`: the body is not `application/json`; with a session, a request without a body says so, too. */
+            415: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -5856,6 +6013,8 @@ export interface operations {
                 agent?: components["schemas"]["AgentId"];
                 /** @description Value of `nextCursor` of the page before. */
                 cursor?: string;
+                /** @description Beginning of the ids of the runs. */
+                idPrefix?: components["schemas"]["RunId"];
                 /** @description Most runs of a page; 50 if absent. */
                 limit?: number;
                 /**

@@ -12,6 +12,7 @@ export const ROUTES: Route[] = [
   { path: "/accounts/:account", title: "Account", load: () => import("./account") },
   { path: "/agents", title: "Agents", nav: { label: "Agents", role: "viewer" }, load: () => import("./agents") },
   { path: "/agents/draft", title: "Draft of an agent", load: () => import("./agents/draft") },
+  { path: "/agents/skill", title: "Draft of a skill", load: () => import("./agents/skill") },
   { path: "/gateways", title: "Gateways", nav: { label: "Gateways", role: "operator" }, load: () => import("./gateways") },
   { path: "/studio", title: "Studio", nav: { label: "Studio", role: "operator" }, load: () => import("./studio") },
   { path: "/system", title: "System", nav: { label: "System", role: "operator" }, load: () => import("./system") },

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use harness::{Agent, Answer, canary};
+use harness::{Agent, Answer, canary, served::served, shell_agents::shell_agent};
 use http::Method;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -383,5 +383,42 @@ async fn a_draft_of_an_agent_writes_nothing() {
     assert!(wrong["diff"].is_null() && wrong["problems"].to_string().contains("colour"), "{wrong}");
     assert_problem(&draft("team:new", json!({ "a\n[api]": 1 })).await, 400, "invalid_request");
     assert_eq!(fs::read_to_string(there.world.config()).unwrap(), before);
+    there.end().await;
+}
+
+#[tokio::test]
+async fn a_draft_of_behaviour_writes_nothing() {
+    let dir = tempfile::tempdir_in("/tmp").unwrap();
+    fs::write(dir.path().join("TOOLS.md"), "# Tools\n\nUse rg.\n").unwrap();
+    std::os::unix::fs::symlink("/etc/hostname", dir.path().join("SOUL.md")).unwrap();
+    let behaviour = format!("behaviour_dir = '{}'", dir.path().display());
+    let agents = shell_agent("true", &behaviour) + &shell_agent("true", "").replace("test:sh", "test:plain");
+    let (world, up, api) = served("", &agents).await;
+    let there = Served { world, up, api };
+    let boss = there.principal(&OPERATOR).await;
+    let draft = async |agent: &str, file: &str, text: &str| {
+        let path = format!("/api/v1/agents/{agent}/behaviour/draft");
+        boss.post(&path, &json!({ "file": file, "text": text })).await
+    };
+    let changed = draft("test:sh", "TOOLS.md", "# Tools\n\nUse grep.\n").await.json();
+    let diff = changed["diff"].as_str().unwrap();
+    assert!(diff.contains("-Use rg.") && diff.contains("+Use grep."), "{changed}");
+    assert!(changed["path"].as_str().unwrap().ends_with("/TOOLS.md"), "{changed}");
+    let new = draft("test:sh", "AGENTS.md", "Be brief.\n").await.json();
+    assert!(new["diff"].as_str().unwrap().contains("+Be brief."), "{new}");
+    for (agent, file, text, problem) in [
+        ("test:plain", "AGENTS.md", "x", "no `behaviour_dir`"),
+        ("test:sh", "SOUL.md", "x", "only regular files"),
+        ("test:sh", "USER.md", &"x".repeat((64 << 10) + 1), "shorten it"),
+        ("test:sh", "USER.md", "\u{1b}[2J", "control character"),
+    ] {
+        let refused = draft(agent, file, text).await.json();
+        assert!(refused["diff"].is_null(), "{refused}");
+        assert!(refused["problem"].as_str().unwrap().contains(problem), "{refused}");
+    }
+    assert_problem(&draft("test:sh", "../x", "x").await, 400, "invalid_request");
+    assert_problem(&draft("test:none", "AGENTS.md", "x").await, 404, "not_found");
+    assert_eq!(fs::read_to_string(dir.path().join("TOOLS.md")).unwrap(), "# Tools\n\nUse rg.\n");
+    assert!(!dir.path().join("AGENTS.md").exists());
     there.end().await;
 }

@@ -83,6 +83,7 @@ impl Samples {
             ("account", ACCOUNT),
             ("model", "test:sh"),
             ("gateway", "walked"),
+            ("agent", "test:sh"),
         ];
         Self(samples.map(|(name, sample)| (name, sample.to_owned())).into())
     }

@@ -368,6 +368,7 @@ async fn ended(dir: &Path) -> (Store, FencingToken) {
         priority: Priority::default(),
         session: None,
         turn: None,
+        model: None,
         wanted: "{}".to_owned(),
     };
     let worker = Worker::this_process();

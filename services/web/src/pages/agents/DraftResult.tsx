@@ -30,15 +30,22 @@ export function DraftResult({ draft }: { draft: DraftedAgent }) {
             <h3>{draft.replaces ? "Change of the entry that exists" : "Change"}</h3>
             <CopyButton text={draft.diff} what="the diff" />
           </div>
-          <div className="draft-text draft-diff">
-            {readDiff(draft.diff).map((line, index) => (
-              <div key={index} className={`diff-${line.kind}`}><AgentText text={line.text === "" ? " " : line.text} /></div>
-            ))}
-          </div>
+          <DiffText diff={draft.diff} />
         </section>
       )}
       {draft.problems.length === 0 && <Next file={draft.file} />}
     </>
+  );
+}
+
+/** Shows a difference of texts, line by line. */
+export function DiffText({ diff }: { diff: string }) {
+  return (
+    <div className="draft-text draft-diff">
+      {readDiff(diff).map((line, index) => (
+        <div key={index} className={`diff-${line.kind}`}><AgentText text={line.text === "" ? " " : line.text} /></div>
+      ))}
+    </div>
   );
 }
 

@@ -49,8 +49,8 @@ export default function Draft() {
         <Link to="/agents">All agents</Link>
       </div>
       <p className="hint">
-        The draft is shown, and nothing is changed: agents come from the configuration file. A skill has no entry of its own. An agent
-        gets one by its instructions, its host tools, and the programs of its image.
+        The draft is shown, and nothing is changed: agents come from the configuration file. A skill has no entry of its own: it is a
+        text among the files of an agent. <Link to="/agents/skill">Draft a skill</Link>
       </p>
       <form className="panel stack" onSubmit={(event) => void submit(event)}>
         <DraftForm fields={fields} mistakes={mistakes} onChange={setFields} />

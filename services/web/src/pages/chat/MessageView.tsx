@@ -7,6 +7,7 @@ import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import { AnswerText } from "./AnswerText";
+import { DecidedBy } from "./DecidedBy";
 import { OF_LIMITS, REFUSED, failureHelp } from "./failures";
 import { type Answer, type ChatMessage, readAnswer, textOf } from "./message";
 import { type PartView, viewParts } from "./parts";
@@ -93,11 +94,12 @@ function Ending({ answer, isEmpty }: { answer: Answer; isEmpty: boolean }) {
         </p>
       );
     case "failed":
-      return <Failure {...answer.state} runId={answer.runId} />;
+      return <Failure {...answer.state} answer={answer} />;
   }
 }
 
-function Failure({ code, message, state, runId }: { code: string; message: string; state: string; runId: string | null }) {
+function Failure({ code, message, state, answer }: { code: string; message: string; state: string; answer: Answer }) {
+  const { runId, agentId } = answer;
   const session = useSession().state;
   const account = session.kind === "signedIn" ? session.session.account : "ACCOUNT";
   return (
@@ -109,7 +111,12 @@ function Failure({ code, message, state, runId }: { code: string; message: strin
         <AgentText text={message} form="inline" />
       </div>
       <div className="error-help">
-        To do: {failureHelp(code, account)}{" "}
+        To do:{" "}
+        {runId !== null && code === "quota_exhausted" ? (
+          <DecidedBy runId={runId} agentId={agentId} account={account} code={code} />
+        ) : (
+          failureHelp(code, account)
+        )}{" "}
         {OF_LIMITS.has(code) && <Link to={`/accounts/${encodeURIComponent(account)}`}>Limits of the account</Link>}{" "}
         {runId !== null && REFUSED.has(code) && <Link to={`/sandbox/${encodeURIComponent(runId)}?tab=refusals`}>Refusals of the run</Link>}
       </div>

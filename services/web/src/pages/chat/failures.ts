@@ -22,3 +22,20 @@ export const REFUSED: ReadonlySet<string> = new Set(["quota_exhausted", "model_r
 export function failureHelp(code: string, account: string): string {
   return (HELP.get(code) ?? "The run's page has the cause.").replace("ACCOUNT", account);
 }
+
+const OPTIONS = new Map([
+  ["cost", "--cost DOLLARS"], ["total_tokens", "--total-tokens N"], ["input_tokens", "--input-tokens N"],
+  ["output_tokens", "--output-tokens N"], ["requests", "--requests N"],
+]);
+
+/**
+ * Returns the advice for a run that the limit `rule` has stopped, or null if the rule is no limit. A run has the limits of its
+ * agent, or lower ones of its order; its account has its own.
+ */
+export function limitHelp(rule: string, agent: string | null, account: string): string | null {
+  const [owner, limit = ""] = rule.split(".", 2);
+  if (owner === "run") return `The run's own limit. If its order set none, an operator sets ${limit} in [agents."${agent ?? "AGENT"}"]`;
+  const option = OPTIONS.get(limit);
+  if (owner !== "account" || option === undefined) return null;
+  return `A limit of the account. An operator sets it: sluice limit --account ${account} ${option}`;
+}

@@ -32,6 +32,7 @@ export function Filters({ filter, agents }: { filter: RunFilter; agents: string[
       </div>
       <Field name="agent" label="Agent" value={filter.agent} options={agents} />
       {may("operator") && <Field name="account" label="Account" value={filter.account} options={[]} />}
+      <Field name="id" label="Id begins with" value={filter.id} options={[]} />
       <form className="field" onSubmit={open}>
         <label htmlFor="open-run">Open a run</label>
         <input id="open-run" ref={run} placeholder="its id" autoComplete="off" spellCheck={false} />

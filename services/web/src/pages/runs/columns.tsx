@@ -1,4 +1,5 @@
-/** Columns of the list of runs. */
+/** Columns of the list of runs. Those of the queue and of pull requests are there where a run has a value. */
+import { useDashboard } from "../../api/dashboard";
 import { encodePart } from "../../api/encode";
 import { Link } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
@@ -7,6 +8,7 @@ import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import type { Column } from "../../components/Table";
 import { Time } from "../../components/Time";
+import { pullRequestLink } from "../run/links";
 import { CallCount, Cost } from "./figures";
 import type { Run } from "./filter";
 
@@ -14,8 +16,16 @@ const none = <span className="none">–</span>;
 
 const tokens = ({ usage }: Run) => (usage === undefined ? none : formatCount(usage.inputTokens + usage.outputTokens));
 
-/** Returns the columns; the account is shown to those who see several. */
-export function runColumns(seesAccounts: boolean): Column<Run>[] {
+function PullRequest({ number, url }: NonNullable<Run["pullRequest"]>) {
+  const link = pullRequestLink(url, useDashboard().githubHost);
+  if (link === null) return <>#{number}</>;
+  return <a href={link.href} target="_blank" rel="noopener noreferrer" aria-label={`#${number} at ${link.host}`}>#{number}</a>;
+}
+
+/** Returns the columns for `runs`; the account is shown to those who see several. */
+export function runColumns(runs: Run[], seesAccounts: boolean): Column<Run>[] {
+  const waits = runs.some((run) => run.queueAhead !== undefined);
+  const hasPullRequests = runs.some((run) => run.pullRequest !== undefined);
   return [
     {
       id: "run", label: "Run", isWide: true,
@@ -26,7 +36,12 @@ export function runColumns(seesAccounts: boolean): Column<Run>[] {
       ),
     },
     { id: "state", label: "State", isWide: true, cell: (run) => <StateChip state={run.state} code={run.error?.code} /> },
+    ...(waits ? [{
+      id: "ahead", label: "Ahead of it", isNumeric: true,
+      cell: ({ queueAhead }: Run) => (queueAhead === undefined ? none : formatCount(queueAhead)),
+    }] : []),
     { id: "agent", label: "Agent", cell: (run) => <AgentText text={run.agentId} form="inline" /> },
+    { id: "model", label: "Model", cell: (run) => (run.model === undefined ? none : <AgentText text={run.model} form="inline" />) },
     ...(seesAccounts ? [{ id: "account", label: "Account", cell: (run: Run) => <AgentText text={run.account} form="inline" /> }] : []),
     { id: "user", label: "Ordered by", cell: (run) => (run.user === null ? none : <AgentText text={run.user} form="inline" />) },
     { id: "ordered", label: "Ordered", cell: (run) => <Time at={run.createdAt} /> },
@@ -43,5 +58,9 @@ export function runColumns(seesAccounts: boolean): Column<Run>[] {
       id: "cost", label: "Cost", isNumeric: true,
       cell: (run) => (run.receipts === undefined ? none : <Cost receipts={run.receipts} />),
     },
+    ...(hasPullRequests ? [{
+      id: "pr", label: "Pull request",
+      cell: ({ pullRequest }: Run) => (pullRequest === undefined ? none : <PullRequest {...pullRequest} />),
+    }] : []),
   ];
 }

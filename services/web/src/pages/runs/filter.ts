@@ -25,6 +25,8 @@ export interface RunFilter {
   states: string[];
   agent: string;
   account: string;
+  /** Beginning of the ids. */
+  id: string;
   cursor: string;
 }
 
@@ -34,21 +36,23 @@ export function readFilter(query: URLSearchParams): RunFilter {
     states: (query.get("state") ?? "").split(",").filter((state) => state !== ""),
     agent: query.get("agent") ?? "",
     account: query.get("account") ?? "",
+    id: query.get("id") ?? "",
     cursor: query.get("cursor") ?? "",
   };
 }
 
 /** Returns whether anything but the page is chosen. */
-export function isFiltered({ states, agent, account }: RunFilter): boolean {
-  return states.length > 0 || agent !== "" || account !== "";
+export function isFiltered({ states, agent, account, id }: RunFilter): boolean {
+  return states.length > 0 || agent !== "" || account !== "" || id !== "";
 }
 
 /** Returns whether the list of `filter` would have `run`. */
-export function matches(run: Run, { states, agent, account }: RunFilter): boolean {
+export function matches(run: Run, { states, agent, account, id }: RunFilter): boolean {
   return (
     (states.length === 0 || states.includes(run.state)) &&
     (agent === "" || run.agentId === agent) &&
-    (account === "" || run.account === account)
+    (account === "" || run.account === account) &&
+    run.runId.startsWith(id)
   );
 }
 

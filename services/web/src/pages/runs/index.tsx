@@ -22,7 +22,7 @@ export default function Runs() {
   const filter = useMemo(() => readFilter(new URLSearchParams(text)), [text]);
   const { loaded, list, nextCursor, stream, showNew } = useRuns(filter);
   const seesAccounts = may("operator");
-  const columns = useMemo(() => runColumns(seesAccounts), [seesAccounts]);
+  const columns = useMemo(() => runColumns(list?.runs ?? [], seesAccounts), [list, seesAccounts]);
   const agents = useMemo(() => [...new Set(list?.runs.map((run) => run.agentId))].sort(), [list]);
   const waiting = list?.waiting.size ?? 0;
   const page = (cursor: string | null) => {

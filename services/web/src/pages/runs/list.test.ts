@@ -43,6 +43,19 @@ test("a late state does not revive an ended run, another attempt does", () => {
   assert.equal(mergeChanges(ended, [run("a", 3, "queued", 1)], all).runs[1]?.state, "queued");
 });
 
+test("a change keeps what only the list says, and a position only while the run waits", () => {
+  const listed = { ...run("a", 3, "queued"), queueAhead: 2, pullRequest: { number: 7, url: "https://github.com/a/b/pull/7" } };
+  const waits = mergeChanges({ runs: [listed], waiting: new Set() }, [run("a", 3, "queued")], all).runs[0];
+  assert.deepEqual([waits?.queueAhead, waits?.pullRequest?.number], [2, 7]);
+  const runs = mergeChanges({ runs: [listed], waiting: new Set() }, [run("a", 3, "running")], all).runs[0];
+  assert.deepEqual([runs?.state, runs?.queueAhead, runs?.pullRequest?.number], ["running", undefined, 7]);
+});
+
+test("a run whose id begins otherwise does not wait", () => {
+  const nightly = readFilter(new URLSearchParams("id=nightly-"));
+  assert.deepEqual([...mergeChanges(list, [run("nightly-2", 7), run("c", 8)], nightly).waiting], ["nightly-2"]);
+});
+
 test("a group of states is switched as one", () => {
   const group = { label: "x", states: ["failed", "timed_out"] as Run["state"][] };
   assert.deepEqual(toggleGroup(["queued", "failed"], group), ["queued", "failed", "timed_out"]);

@@ -27,9 +27,19 @@ export function mergeChanges(list: RunList, changed: Run[], filter: RunFilter): 
 function newer(shown: Run, changed: Run | undefined): Run {
   if (changed === undefined || changed.attempt < shown.attempt) return shown;
   if (changed.attempt > shown.attempt) return changed;
-  if (!isActive(changed)) return changed;
+  const merged = { ...onlyListed(shown, changed.state), ...changed };
+  if (!isActive(changed)) return merged;
   if (!isActive(shown)) return shown;
   const isBack = ACTIVE_STATES.indexOf(changed.state) < ACTIVE_STATES.indexOf(shown.state);
   // A run that waits for a worker again goes back to the queue within its attempt.
-  return isBack && changed.state !== "queued" ? shown : changed;
+  return isBack && changed.state !== "queued" ? shown : merged;
+}
+
+/** Changes come without what only a list says of a run. A run that no longer waits has no position. */
+function onlyListed({ receipts, pullRequest, queueAhead }: Run, state: Run["state"]): Partial<Run> {
+  return {
+    ...(receipts === undefined ? {} : { receipts }),
+    ...(pullRequest === undefined ? {} : { pullRequest }),
+    ...(queueAhead === undefined || state !== "queued" ? {} : { queueAhead }),
+  };
 }

@@ -56,8 +56,8 @@ export function useRuns(filter: RunFilter): Runs {
   const onItems = useCallback((runs: Run[]) => dispatch({ kind: "changes", runs, filter }), [filter]);
   const stream = useStream<Run>({ path: "/api/v1/runs/changes", onItems });
   const canList = useCanList(stream.state);
-  const { states, agent, account, cursor } = filter;
-  const query = { limit: PAGE, state: states.join(","), agent, account, cursor };
+  const { states, agent, account, id, cursor } = filter;
+  const query = { limit: PAGE, state: states.join(","), agent, account, idPrefix: id, cursor };
   const loaded = useLoad(canList ? JSON.stringify(query) : null, (signal) => api.get("/api/v1/runs", { query, signal }));
   const { data, reload } = loaded;
   useEffect(() => {
