@@ -56,7 +56,7 @@ pub(super) fn store_problem(error: &store::Error) -> Problem {
         }
         store::Error::NoConnection { .. } => Problem::NOT_FOUND,
         store::Error::ConnectionExists { .. } => Problem::CONNECTION_EXISTS,
-        store::Error::ConnectionLimit { .. } => Problem::CONNECTIONS_EXHAUSTED,
+        store::Error::ConnectionLimit(_) => Problem::CONNECTIONS_EXHAUSTED,
         store::Error::TopUpExists { .. } => Problem::IDEMPOTENCY_KEY_TAKEN,
         store::Error::ThreadBusy { .. } => Problem::THREAD_BUSY,
         store::Error::StillActive { .. } => Problem::RUN_ACTIVE,

@@ -32,9 +32,9 @@ pub const MIN_TEST_INTERVAL: Duration = Duration::from_secs(30);
 pub enum TestedBy {
     /// The provider was asked.
     Provider,
-    /// It was opened: nothing says where a token of another provider is used.
+    /// Opened only: nothing says where a token of another provider is used.
     Opening,
-    /// It was opened: it was refreshed within [`MIN_TEST_INTERVAL`].
+    /// Opened only: the last refresh was within [`MIN_TEST_INTERVAL`].
     FormerRefresh,
 }
 

@@ -25,7 +25,7 @@ use crate::{
 /// Longest time for which tokens that were given are kept until the store takes them.
 const STORE_TIMEOUT: Duration = Duration::from_secs(120);
 /// Time of the right to refresh beside the wait for the provider and for the store: two clocks run differently.
-const LEASE_MARGIN: Duration = Duration::from_secs(15);
+const LEASE_GRACE: Duration = Duration::from_secs(15);
 /// Time for which callers wait, beside the wait for the provider.
 const CALLER_GRACE: Duration = Duration::from_secs(2);
 /// Delays before another look at a connection that another process refreshes.
@@ -267,7 +267,7 @@ impl RefreshTimes {
 
     /// Returns the time after which another process may refresh.
     const fn lease(self) -> Duration {
-        self.use_of_lease().saturating_add(LEASE_MARGIN)
+        self.use_of_lease().saturating_add(LEASE_GRACE)
     }
 }
 
@@ -304,7 +304,7 @@ mod tests {
     fn the_right_to_refresh_outlasts_its_use() {
         for provider in [Duration::ZERO, Duration::from_secs(15), Duration::from_secs(3600)] {
             let times = RefreshTimes::of(provider);
-            assert!(times.lease() >= provider + STORE_TIMEOUT + LEASE_MARGIN, "{provider:?}");
+            assert!(times.lease() >= provider + STORE_TIMEOUT + LEASE_GRACE, "{provider:?}");
             assert!(times.lease() > times.use_of_lease(), "{provider:?}");
         }
     }

@@ -42,7 +42,8 @@ impl Drop for ContainerGuard {
         if self.is_removed || Handle::try_current().is_err() {
             return;
         }
-        let (docker, container) = (self.docker.clone(), self.container.clone());
+        let docker = self.docker.clone();
+        let container = self.container.clone();
         let removal = async move { remove(&docker, &container).await };
         drop(task::spawn("removal of a tool server", self.tasks.track_future(removal)));
     }
@@ -64,7 +65,11 @@ async fn remove(docker: &Docker, container: &str) {
 mod tests {
     use std::{path::Path, sync::Arc, time::Duration};
 
-    use platform_runtime::sync::Mutex;
+    use platform_runtime::{
+        config::Sources,
+        settings::{ServerTransport, Settings},
+        sync::Mutex,
+    };
     use tokio::{
         io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
         net::{UnixListener, UnixStream},
@@ -72,7 +77,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::launch::tests::{launcher, server};
+    use crate::{containers::ServerContainers, stdio::LinkBounds};
 
     /// Time that this Docker takes to create a container.
     const CREATE_TIME: Duration = Duration::from_millis(400);
@@ -157,15 +162,29 @@ mod tests {
         Some((words.next()?, words.next()?))
     }
 
+    /// Returns the settings of a server, and of a Docker at `docker.sock` in `dir`.
+    fn settings(dir: &Path) -> Settings {
+        let text = format!(
+            "[sandbox]\nstate_dir = '{0}/state'\ndocker_socket = '{0}/docker.sock'\n\
+             [tools.servers.notes]\nimage = 'i:1'\ncommand = ['x']\ntools = ['add']",
+            dir.display()
+        );
+        let file = Some(("s.toml".into(), text));
+        Settings::read(&Sources { file, ..Sources::default() }).unwrap()
+    }
+
     #[tokio::test]
     async fn a_start_that_is_cut_off_leaves_no_container() {
         // While Docker creates the container, and while it starts it.
         for patience in [CREATE_TIME / 2, CREATE_TIME * 2] {
             let dir = tempfile::tempdir().unwrap();
             let docker = DockerDouble::serve(&dir.path().join("docker.sock"));
-            let launcher = launcher(dir.path()).await;
-            let (name, server, account) = server(dir.path());
-            let started = timeout(patience, launcher.link(&name, &server, &account)).await;
+            let settings = settings(dir.path());
+            let containers = ServerContainers::new(&settings.sandbox);
+            let (name, server) = settings.tools.servers.iter().next().unwrap();
+            let ServerTransport::Stdio(stdio) = &server.transport else { panic!("{server:?}") };
+            let bounds = LinkBounds { message: 1 << 16, idle: Duration::from_secs(60) };
+            let started = timeout(patience, containers.start(name, stdio, bounds)).await;
             assert!(started.is_err(), "{started:?}");
             let there = async || (*docker.created.lock(), docker.containers.lock().len());
             if patience > CREATE_TIME {

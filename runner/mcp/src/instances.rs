@@ -118,11 +118,11 @@ impl ToolServers {
         for instance in instances.into_values() {
             instance.end().await;
         }
-        self.shared.launcher.tasks.close();
-        if timeout(CLOSE_TIMEOUT, self.shared.launcher.tasks.wait()).await.is_err() {
+        self.shared.launcher.containers.tasks.close();
+        if timeout(CLOSE_TIMEOUT, self.shared.launcher.containers.tasks.wait()).await.is_err() {
             tracing::warn!("containers of tool servers not removed in time; left for gc");
         }
-        self.shared.launcher.tasks.reopen();
+        self.shared.launcher.containers.tasks.reopen();
     }
 
     /// Returns the instance for `account`. Makes room for it if there are too many.

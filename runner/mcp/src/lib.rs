@@ -13,6 +13,7 @@
 
 mod bounds;
 mod container_guard;
+mod containers;
 mod definition;
 mod error;
 mod frame;
@@ -30,10 +31,10 @@ mod tests;
 mod text;
 
 pub use self::{
+    containers::container_name,
     definition::{InvalidTool, Listing, ToolDefinition},
     error::ServerError,
     instances::ToolServers,
-    launch::container_name,
     owner::{OwnerLock, live_owners},
     result::ServerResult,
     session::ServerSession,

@@ -35,7 +35,7 @@ const MAX_CURSOR: usize = 1024;
 #[derive(Debug)]
 pub(crate) enum Link {
     Stdio(StdioLink),
-    Http(HttpLink),
+    Http(Box<HttpLink>),
 }
 
 /// Session with a server.

@@ -5,6 +5,9 @@ use platform_core::{
     id::AccountId,
 };
 
+/// Most connections of an account. Two processes that add one at the same time may exceed it by one.
+pub const MAX_CONNECTIONS: u64 = 200;
+
 /// Place of a connection: an account has one for each provider and scope.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ConnectionPlace {

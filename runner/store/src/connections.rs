@@ -11,13 +11,11 @@ use sqlx::any::AnyRow;
 
 use super::{
     AccountScope, RetryWhen, Store, Tx, UnixMillis,
-    connection_place::ConnectionPlace,
+    connection_place::{ConnectionPlace, MAX_CONNECTIONS},
     error::{Error, failed},
     row::{count, number, parsed, text, time},
 };
 
-/// Most connections of an account. Two processes that add one at the same time may exceed it by one.
-pub const MAX_CONNECTIONS: u64 = 200;
 /// Interval at which the last use of a connection is stored.
 const USE_INTERVAL: Duration = Duration::from_secs(60);
 
@@ -330,7 +328,7 @@ impl Store {
         let count = query.bind(account.as_str()).fetch_one(tx.connection()).await;
         let count = count.map_err(failed("count connections"))?;
         if count.unsigned_abs() > MAX_CONNECTIONS {
-            return Err(Error::ConnectionLimit { account: account.clone() });
+            return Err(Error::ConnectionLimit(account.clone()));
         }
         Ok(())
     }

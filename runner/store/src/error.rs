@@ -12,8 +12,7 @@ use platform_runtime::{retry::Transient, trust::Exposure};
 use runner_model::lifecycle::{Illegal, State};
 
 use super::{
-    connection_place::ConnectionPlace,
-    connections::MAX_CONNECTIONS,
+    connection_place::{ConnectionPlace, MAX_CONNECTIONS},
     error_class::ErrorClass,
     identity::{HostId, Served},
     queue_full::QueueFull,
@@ -316,12 +315,9 @@ pub enum Error {
     },
     /// The account has as many connections as it may have.
     #[error(
-        "account {account} has {MAX_CONNECTIONS} connections already, and may have no more: remove one that is not used"
+        "account {0} has {MAX_CONNECTIONS} connections already, and may have no more: remove one that is not used"
     )]
-    ConnectionLimit {
-        /// The account.
-        account: AccountId,
-    },
+    ConnectionLimit(AccountId),
     /// There is no such connection.
     #[error("there is no connection {connection}")]
     NoConnection {
@@ -440,7 +436,7 @@ impl Error {
             | Self::NoPrincipal { .. }
             | Self::PrincipalRevoked { .. }
             | Self::ConnectionExists { .. }
-            | Self::ConnectionLimit { .. }
+            | Self::ConnectionLimit(_)
             | Self::NoConnection { .. }
             | Self::Backwards { .. } => ErrorClass::Refused,
             Self::Address { .. }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use harness::{Outcome, Up, World, docker::docker, eventually::eventually_within};
 use platform_core::record::Kind;
+use platform_runtime::random;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -202,7 +203,7 @@ async fn a_server_is_confined() {
 
 /// Makes an image of the sandbox's own that declares `/data` as a volume.
 async fn image_with_volume() -> String {
-    let image = "sluicegate/test-volume:latest".to_owned();
+    let image = format!("sluicegate/test-volume:{:016x}", random::bits() & u128::from(u64::MAX));
     let made = docker(&["create", "sluicegate/sandbox-runtime:latest"]).await;
     docker(&["commit", "--change", "VOLUME /data", made.trim(), &image]).await;
     docker(&["rm", "--volumes", made.trim()]).await;
@@ -229,6 +230,7 @@ async fn a_volume_of_an_image_is_bounded_memory() {
     assert_eq!(mounts.trim(), "tmpfs");
     up.stop(Signal::TERM).await;
     none_left(&world).await;
+    docker(&["rmi", &image]).await;
 }
 
 #[tokio::test]

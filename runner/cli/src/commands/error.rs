@@ -249,8 +249,7 @@ impl Error {
             | Self::NotAccepted(_)
             | Self::NotDecided(_)
             | Self::Relay(RelayError::NoRelay { .. }) => Exit::Failure,
-            Self::Relay(RelayError::Busy { .. }) => Exit::TryAgain,
-            Self::NotEnded(_) | Self::LedgerInUse(_) => Exit::TryAgain,
+            Self::NotEnded(_) | Self::LedgerInUse(_) | Self::Relay(RelayError::Busy { .. }) => Exit::TryAgain,
             Self::Files(error) => files_exit(error),
             Self::Apply(error) => apply_exit(error),
             Self::AgentImage(error) => agents::exit_code(error),
@@ -365,7 +364,7 @@ pub(super) const fn store_exit(error: &store::Error) -> Exit {
         | Error::ServesAnother { .. }
         | Error::PrincipalExists { .. }
         | Error::ConnectionExists { .. }
-        | Error::ConnectionLimit { .. }
+        | Error::ConnectionLimit(_)
         | Error::PrincipalRevoked { .. }
         | Error::TopUpExists { .. }
         | Error::BranchTaken { .. }

@@ -131,7 +131,7 @@ const fn store_code(error: &store::Error) -> &'static str {
     match error {
         Error::Unknown { .. } | Error::NoPrincipal { .. } | Error::NoConnection { .. } => "not_found",
         Error::ConnectionExists { .. } => "connection_exists",
-        Error::ConnectionLimit { .. } => "connections_exhausted",
+        Error::ConnectionLimit(_) => "connections_exhausted",
         Error::PrincipalExists { .. } | Error::PrincipalRevoked { .. } => "principal_id_taken",
         Error::Full(_) => "queue_full",
         Error::SessionBusy { .. } => "session_busy",

@@ -117,3 +117,15 @@ async fn no_word_of_an_agent_chooses_an_account() {
     }
     assert_eq!(of_github(&world, "victim").await.unwrap(), "of-victim", "the control");
 }
+
+#[tokio::test]
+async fn an_answer_with_a_credential_is_counted() {
+    let world = World::start().await;
+    let metrics = std::sync::Arc::<runner_telemetry::metrics::Metrics>::default();
+    let broker = world.broker_that_counts(std::sync::Arc::clone(&metrics));
+    for count in 0..2 {
+        let rendered = metrics.render().await;
+        assert!(rendered.contains(&format!("\nsluice_credential_echoes_total {count}\n")), "{rendered}");
+        broker.credential_echoed();
+    }
+}

@@ -87,6 +87,11 @@ impl World {
 
     /// Returns a broker, as another process would have it.
     pub(crate) fn broker(&self) -> ConnectionBroker {
+        self.broker_that_counts(Arc::default())
+    }
+
+    /// Returns a broker that counts in `metrics`.
+    pub(crate) fn broker_that_counts(&self, metrics: Arc<Metrics>) -> ConnectionBroker {
         let text = format!(
             "[github]\nurl = '{github}'\napi_url = '{github}/api/v3'\n[connections]\nkey_file = '{keys}'\n{more}\n\
              [connections.providers.linear]\ntoken_url = '{oauth}'\nclient_id = 'client'\n",
@@ -97,7 +102,7 @@ impl World {
         );
         let sources = Sources { file: Some(("s.toml".into(), text)), ..Sources::default() };
         let settings = Settings::read(&sources).unwrap();
-        ConnectionBroker::of(&settings, self.store.clone(), Arc::<Metrics>::default())
+        ConnectionBroker::of(&settings, self.store.clone(), metrics)
     }
 
     /// Adds a connection, or replaces that at the same place.

@@ -37,7 +37,6 @@ use runner_store::{
     Address, AtSamePlace, Claimant, ConnectionPlace, Created, FencingToken, HostId, HostIdentity, NewRun,
     Store, StoredToolCall, Worker,
 };
-use runner_telemetry::metrics::Metrics;
 use runner_tools::{GatewayParts, ToolGateway};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -58,7 +57,6 @@ pub(crate) struct World {
     pub(crate) store: Store,
     pub(crate) github: GitHubDouble,
     pub(crate) parts: GatewayParts,
-    pub(crate) metrics: Arc<Metrics>,
     stop: CancellationToken,
     dir: TempDir,
 }
@@ -165,12 +163,11 @@ impl World {
 
         let store = open(&format!("sqlite://{}/private/sluice.db", dir.path().display())).await;
         let settings = Arc::new(Settings { github: at, ..Settings::clone(&settings) });
-        let metrics = Arc::<Metrics>::default();
-        let connections = ConnectionBroker::of(&settings, store.clone(), Arc::clone(&metrics));
+        let connections = ConnectionBroker::of(&settings, store.clone(), Arc::default());
         let github_source = Some(Arc::new(credentials));
         let parts =
             GatewayParts { settings, github: github_source, connections, refresher: Refresher::default() };
-        let world = Self { store, github, parts, metrics, stop: CancellationToken::new(), dir };
+        let world = Self { store, github, parts, stop: CancellationToken::new(), dir };
         world.run("r1", "acct-1").await;
         world
     }
