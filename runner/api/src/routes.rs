@@ -232,7 +232,7 @@ pub(crate) fn router(context: &ApiContext) -> Router {
         .merge(pages::router(Dashboard::embedded(), &context.origins))
 }
 
-/// Has browsers take no answer for another type than the stated one: many hold text of agents.
+/// Forbids browsers to take an answer for another type than the stated one: many hold text of agents.
 async fn forbid_sniffing(mut response: Response) -> Response {
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response

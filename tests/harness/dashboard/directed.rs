@@ -38,13 +38,15 @@ impl Dashboard {
         Cases::checked(name, seen, cases)
     }
 
-    /// Kills `sluice up`. Its proxy continues.
+    /// Kills `sluice up`, and then its proxy: the next one would adopt it, and leave it at its end.
     ///
     /// # Panics
-    /// If it does not end.
+    /// If one does not end.
     pub async fn kill(&mut self) {
+        self.there.up.proxy_pid = self.there.world.control.health().await.unwrap().pid;
         self.there.up.child.start_kill().unwrap();
         self.there.up.death().await;
+        self.there.up.kill_proxy().await;
     }
 
     /// Starts `sluice up` again after a kill.

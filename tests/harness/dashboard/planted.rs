@@ -45,7 +45,7 @@ impl Planted {
         let id = format!("call-{}", seq / 2);
         let payload = if seq == self.events {
             json!({ "type": "done" })
-        } else if seq % 2 == 0 && seq != self.failure {
+        } else if seq.is_multiple_of(2) && seq != self.failure {
             json!({ "type": "tool_call", "id": id, "name": "read", "arguments": format!("{{\"row\":{seq}}}") })
         } else {
             let is_error = seq == self.failure;

@@ -1,5 +1,5 @@
-//! Drafts a behaviour file of an agent, such as a skill in its `TOOLS.md`: what the text would change in the directory that
-//! the configuration file names. A person copies it: nothing is written here.
+//! Drafts a behaviour file of an agent, such as a skill in its `TOOLS.md`, as a difference to the file that is there. A
+//! person copies it: nothing is written here.
 
 use std::{fs, io, path::Path};
 

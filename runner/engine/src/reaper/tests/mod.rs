@@ -372,10 +372,8 @@ async fn ended(dir: &Path) -> (Store, FencingToken) {
         wanted: "{}".to_owned(),
     };
     let worker = Worker::this_process();
-    let Created::New(run) = store.create(&new, Claimant::Worker(&worker, Millis::seconds(60))).await.unwrap()
-    else {
-        panic!("it is new")
-    };
+    let created = store.create(&new, Claimant::Worker(&worker, Millis::seconds(60))).await.unwrap();
+    let Created::New(run) = created else { panic!("{created:?}") };
     let failure = Failure::new(RunErrorCode::Internal, "");
     let wanted = [
         ResourceChange::wanted(ResourceKind::Container, named(1)),
