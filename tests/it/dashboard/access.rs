@@ -70,6 +70,7 @@ async fn only_who_may_sees_and_acts() {
     let other = cases.of("other_session");
     assert_eq!((&other["sent"], &other["stays"]), (&json!(0), &json!(true)), "{other:#}");
     assert!(text(other, "asks").contains("signed in as ann"), "{other:#}");
+    assert_eq!(other["sentLater"], 0, "a declined link is forgotten: {other:#}");
     assert!(
         text(other, "used").contains("does not work any more"),
         "control: the button sends it: {other:#}"

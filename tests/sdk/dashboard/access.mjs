@@ -58,7 +58,14 @@ const CASES = {
     await visit.page.goto(link);
     await visit.page.click("text=Use the link");
     await visit.page.waitForSelector("[role=alert]");
-    return { asks, sent: before, stays, used: await visit.text() };
+    const used = await visit.text();
+    await visit.page.goto("about:blank");
+    await visit.page.goto(link);
+    await visit.page.click("text=Stay signed in");
+    const declined = sent();
+    await visit.button("Sign out").click();
+    await visit.page.waitForSelector("#token:enabled");
+    return { asks, sent: before, stays, used, sentLater: sent() - declined };
   },
   token: async (browser) => {
     const visit = await Visit.as(browser, "ann");

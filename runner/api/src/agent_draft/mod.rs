@@ -4,7 +4,7 @@
 mod behaviour;
 mod entry;
 
-use std::io;
+use std::{io, time::Duration};
 
 use axum::{
     extract::{Request, State},
@@ -34,6 +34,8 @@ use crate::{
 
 /// Largest body.
 const MAX_BODY: usize = 64 << 10;
+/// Time after which a difference becomes coarser: texts without a common line would take seconds of a worker's thread.
+const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
 /// Lines around a change in a difference.
 const CONTEXT_LINES: usize = 3;
 
@@ -127,7 +129,9 @@ impl ConfigurationFile {
 
 /// Returns the difference of two texts of the file `name`, in unified form.
 fn unified_diff(before: &str, after: &str, name: &str) -> String {
-    TextDiff::from_lines(before, after)
+    TextDiff::configure()
+        .timeout(DIFF_TIMEOUT)
+        .diff_lines(before, after)
         .unified_diff()
         .context_radius(CONTEXT_LINES)
         .header(name, name)

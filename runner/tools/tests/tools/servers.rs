@@ -226,7 +226,7 @@ async fn each_account_sends_its_own_credential() {
 
 #[tokio::test]
 async fn an_answer_with_the_credential_is_refused() {
-    const SECRET: &str = "tok/canary-1";
+    const SECRET: &str = "tok/Canary-1";
     let escaped = SECRET.replace('/', "\\/");
     let raw = |result: String| {
         let frame = format!(r#"{{"jsonrpc":"2.0","id":4,"result":{result}}}"#);
@@ -237,12 +237,12 @@ async fn an_answer_with_the_credential_is_refused() {
     for behaviour in [
         said(&format!("Authorization: Bearer {SECRET}")),
         said(&format!("Authorization: Bearer {escaped}")),
-        said(r#"{\"authorization\":\"Bearer tok\\\/canary-1\"}"#),
+        said(r#"{\"authorization\":\"Bearer tok\\\/Canary-1\"}"#),
         raw(format!(r#"{{"content":[],"structuredContent":{{"headers":["Bearer {SECRET}"]}}}}"#)),
         raw(format!(r#"{{"content":[{{"type":"text","text":"{SECRET}"}}],"isError":true}}"#)),
         CallBehaviour::Raw("application/json", error.into_bytes()),
         CallBehaviour::Raw("application/json", format!("no JSON, but {SECRET}").into_bytes()),
-        CallBehaviour::Raw("text/tok/canary-1", vec![]),
+        CallBehaviour::Raw("text/tok/Canary-1", vec![]),
         CallBehaviour::Events(text(SECRET)),
     ] {
         let double = McpDouble::start().await;
@@ -260,7 +260,8 @@ async fn an_answer_with_the_credential_is_refused() {
             "{behaviour:?}: {shown}"
         );
         let stored = world.ended_call("c2").await;
-        assert!(!format!("{shown} {stored:?}").contains("canary-1"), "{behaviour:?}");
+        let kept = format!("{shown} {stored:?}").to_ascii_lowercase();
+        assert!(!kept.contains("canary-1"), "{behaviour:?}");
     }
 }
 

@@ -1,5 +1,5 @@
 /** Renders the page of the address, or the sign-in where it takes one. */
-import { type ReactNode, Suspense, createElement, lazy, useEffect, useState } from "react";
+import { type ReactNode, Suspense, createElement, lazy, useCallback, useEffect, useState } from "react";
 import { DashboardContext, NO_SETTINGS, readDashboard } from "../api/dashboard";
 import { EmptyState } from "../components/EmptyState";
 import { ErrorBoundary } from "../components/ErrorBoundary";
@@ -25,8 +25,11 @@ export function App({ linkCode }: { linkCode: string | null }) {
   );
 }
 
-function Gate({ linkCode }: { linkCode: string | null }) {
+function Gate({ linkCode: opened }: { linkCode: string | null }) {
   const { state, reload } = useSession();
+  // A link that was used or declined is forgotten: at the next sign-in it would begin a session without a question.
+  const [linkCode, setLinkCode] = useState(opened);
+  const forgetLink = useCallback(() => setLinkCode(null), []);
   const { path } = useLocation();
   switch (state.kind) {
     case "loading":
@@ -39,9 +42,9 @@ function Gate({ linkCode }: { linkCode: string | null }) {
         </main>
       );
     case "signedOut":
-      return <SignIn linkCode={linkCode} reason={state.reason} />;
+      return <SignIn linkCode={linkCode} onLinkDone={forgetLink} reason={state.reason} />;
     case "signedIn":
-      if (path === "/signin") return <SignIn linkCode={linkCode} reason="none" />;
+      if (path === "/signin") return <SignIn linkCode={linkCode} onLinkDone={forgetLink} reason="none" />;
       return (
         <Settings>
           <Page />

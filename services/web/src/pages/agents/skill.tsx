@@ -121,7 +121,7 @@ function Result({ draft: { path, diff, problem } }: { draft: Drafted }) {
       <section className="stack">
         <h3>Nothing was changed. To use the draft:</h3>
         <ol className="draft-steps">
-          <li>Apply the diff to the file, by a commit where it is in git: <code>git apply</code> or <code>patch</code> takes it.</li>
+          <li>Put the diff into a file, and run <code>patch FILE DIFF</code> with the path above as FILE. Commit it where it is in git.</li>
           <li><code>sluice agents check</code>. Each request of a run from then on has the text; runs before it do not.</li>
         </ol>
       </section>

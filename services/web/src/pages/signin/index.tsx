@@ -6,8 +6,16 @@ import { useSession } from "../../app/session";
 import { ErrorNote } from "../../components/ErrorNote";
 import { LinkQuestion, replacedBy } from "./LinkQuestion";
 
-/** Shows the sign-in. `reason` says whether a session has just ended. */
-export default function SignIn({ linkCode, reason }: { linkCode: string | null; reason: "none" | "ended" }) {
+interface SignInProps {
+  linkCode: string | null;
+  /** Is called once the link was used or declined. */
+  onLinkDone: () => void;
+  /** Says whether a session has just ended. */
+  reason: "none" | "ended";
+}
+
+/** Shows the sign-in. */
+export default function SignIn({ linkCode, onLinkDone, reason }: SignInProps) {
   const { state, signIn, signInByLink } = useSession();
   const { path, navigate } = useLocation();
   const [error, setError] = useState<ApiError | null>(null);
@@ -20,6 +28,7 @@ export default function SignIn({ linkCode, reason }: { linkCode: string | null; 
     setError(null);
     try {
       await session;
+      onLinkDone();
       if (path === "/signin" || path === "/") navigate("/sandbox", "replace");
     } catch (thrown) {
       setError(toApiError(thrown));
@@ -36,7 +45,11 @@ export default function SignIn({ linkCode, reason }: { linkCode: string | null; 
     if (isKnown && linkCode === null) navigate("/sandbox", "replace");
   }, [isKnown, linkCode, navigate]);
   if (replaced !== null) {
-    return <LinkQuestion principal={replaced} onUse={() => setReplaced(null)} onStay={() => navigate("/sandbox", "replace")} />;
+    const stay = () => {
+      onLinkDone();
+      navigate("/sandbox", "replace");
+    };
+    return <LinkQuestion principal={replaced} onUse={() => setReplaced(null)} onStay={stay} />;
   }
   return (
     <main className="alone signin">
