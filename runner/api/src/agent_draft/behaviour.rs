@@ -1,7 +1,7 @@
 //! Drafts a behaviour file of an agent, such as a skill in its `TOOLS.md`, as a difference to the file that is there. A
 //! person copies it: nothing is written here.
 
-use std::{fs, io, path::Path};
+use std::path::Path;
 
 use axum::{
     extract::{Request, State},
@@ -18,11 +18,10 @@ use utoipa::ToSchema;
 use super::unified_diff;
 use crate::{
     body::{ObjectId, invalid_body, read_json},
-    configuration_file::ConfigurationFile,
     context::ApiContext,
     error::Error,
     json_response,
-    operation::{AnswerSpec, Operation},
+    operation::{AnswerSpec, Operation, schemas},
 };
 
 /// Largest body: a text of the largest size, whose characters may be escaped.
@@ -33,8 +32,7 @@ const MAX_BODY: usize = 512 << 10;
 #[schema(as = BehaviourDraftOrder)]
 #[serde(deny_unknown_fields)]
 struct BehaviourBody {
-    /// Name of the file: `AGENTS.md`, `SOUL.md`, `USER.md`, `TOOLS.md`, `IDENTITY.md` or `MEMORY.md`.
-    #[schema(value_type = String)]
+    #[schema(value_type = schemas::BehaviourFileName)]
     file: BehaviourFile,
     /// Whole text of the file.
     text: String,
@@ -110,21 +108,4 @@ fn change(dir: &Path, file: BehaviourFile, after: &str) -> Result<String, String
         return Err(format!("the text has the control character {}: remove it", character.escape_default()));
     }
     read_behaviour_file(dir, file).map(Option::unwrap_or_default).map_err(|error| error.to_string())
-}
-
-impl ConfigurationFile {
-    /// Returns the text of the file; empty if there is none.
-    pub(super) fn text(&self) -> io::Result<String> {
-        match fs::read_to_string(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-            read => read,
-        }
-    }
-
-    /// Logs that the file cannot be read. Clients see no path.
-    pub(super) fn unreadable(&self, error: &io::Error) -> Error {
-        let path = self.path.display();
-        tracing::error!(%path, error = platform_runtime::report::chain(error), "no draft: the file cannot be read");
-        Error::Internal
-    }
 }

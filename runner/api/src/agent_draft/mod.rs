@@ -12,10 +12,7 @@ use axum::{
     response::Response,
 };
 use platform_core::id::AgentId;
-use platform_runtime::{
-    config::{ConfigErrors, Sources},
-    settings::Settings,
-};
+use platform_runtime::settings::Settings;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use similar::TextDiff;
@@ -101,12 +98,6 @@ impl ConfigurationFile {
         let name = self.path.display().to_string();
         let diff = problems.is_empty().then(|| unified_diff(&before, &after, &name));
         Ok(DraftView { toml, diff, file: Some(name), replaces, problems })
-    }
-
-    /// Reads the settings as they were with the text `text`.
-    fn read(&self, text: &str) -> Result<Settings, ConfigErrors> {
-        let file = Some((self.path.clone(), text.to_owned()));
-        Settings::read(&Sources { file, environment: self.environment.clone(), flags: self.flags.clone() })
     }
 
     /// Returns the mistakes of the file with the text `after`. Also checks that no other agent has changed.

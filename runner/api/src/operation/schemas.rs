@@ -8,7 +8,7 @@ use platform_core::{
     host_tools::ToolCallState,
     priority, record,
 };
-use runner_model::{conversation, lifecycle::State};
+use runner_model::{behaviour::BehaviourFile, conversation, lifecycle::State};
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -103,6 +103,8 @@ texts! {
     CallCostSource = words(record::CostSource::ALL.map(record::CostSource::word));
     /// Role of a message's author.
     MessageRole = words(conversation::Role::ALL.map(conversation::Role::name));
+    /// Name of a behaviour file of an agent.
+    BehaviourFileName = words(BehaviourFile::ALL.map(BehaviourFile::name));
     /// Code of a failed run; later versions may add codes.
     RunErrorCode = text();
 }

@@ -1225,11 +1225,15 @@ export interface components {
         };
         /** @description Text to draft. */
         BehaviourDraftOrder: {
-            /** @description Name of the file: `AGENTS.md`, `SOUL.md`, `USER.md`, `TOOLS.md`, `IDENTITY.md` or `MEMORY.md`. */
-            file: string;
+            file: components["schemas"]["BehaviourFileName"];
             /** @description Whole text of the file. */
             text: string;
         };
+        /**
+         * @description Name of a behaviour file of an agent.
+         * @enum {string}
+         */
+        BehaviourFileName: "AGENTS.md" | "SOUL.md" | "USER.md" | "TOOLS.md" | "IDENTITY.md" | "MEMORY.md";
         /** @description Sizes of a file that is no text; null where it does not exist. */
         BinarySizes: {
             /** Format: int64 */

@@ -1,79 +1,39 @@
 /** Draft of a skill: a text for one of an agent's behaviour files becomes a diff. Nothing is written. */
-import { type FormEvent, useEffect, useRef, useState } from "react";
+import { useState } from "react";
 import { type Schemas, api } from "../../api/client";
-import { type ApiError, toApiError } from "../../api/problem";
 import { useLoad } from "../../api/useLoad";
-import { announce } from "../../app/announce";
-import { Link } from "../../app/router";
-import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { CopyButton } from "../../components/CopyButton";
-import { ErrorNote } from "../../components/ErrorNote";
 import { FixText } from "../../components/FixText";
-import { RoleNote } from "../../components/RoleNote";
+import { DraftPage } from "./DraftPage";
 import { DiffText } from "./DraftResult";
-import "./agents.css";
+import { useDraft } from "./useDraft";
 
-type Drafted = Schemas["BehaviourDraft"];
+type FileName = Schemas["BehaviourFileName"];
 
-const FILES = ["TOOLS.md", "AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "MEMORY.md"];
+const FILES: FileName[] = ["TOOLS.md", "AGENTS.md", "SOUL.md", "USER.md", "IDENTITY.md", "MEMORY.md"];
 
 /** Shows the form and the last draft. */
 export default function Skill() {
-  const { may } = useSession();
   const agents = useLoad("agents", (signal) => api.get("/api/v1/agents", { signal }));
-  const [fields, setFields] = useState({ agent: "", file: "TOOLS.md", text: "" });
-  const [draft, setDraft] = useState<Drafted | null>(null);
-  const [error, setError] = useState<ApiError | null>(null);
-  const [isBusy, setBusy] = useState(false);
-  const result = useRef<HTMLHeadingElement>(null);
-  useEffect(() => {
-    if (draft !== null) result.current?.focus();
-  }, [draft]);
-  if (!may("operator")) return <RoleNote role="operator" />;
-  const submit = async (event: FormEvent) => {
-    event.preventDefault();
-    setBusy(true);
-    setError(null);
-    const { agent, file, text } = fields;
-    try {
-      setDraft(await api.post("/api/v1/agents/{agent}/behaviour/draft", { path: { agent: agent.trim() }, body: { file, text } }));
-      announce("The draft is ready.");
-    } catch (thrown) {
-      setError(toApiError(thrown));
-    } finally {
-      setBusy(false);
-    }
-  };
+  const [fields, setFields] = useState<SkillFields>({ agent: "", file: "TOOLS.md", text: "" });
+  const { agent, file, text } = fields;
+  const request = () => api.post("/api/v1/agents/{agent}/behaviour/draft", { path: { agent: agent.trim() }, body: { file, text } });
+  const ids = agents.data?.agents.map((it) => it.agentId) ?? [];
   return (
-    <>
-      <div className="page-head">
-        <h1>Draft of a skill</h1>
-        <Link to="/agents">All agents</Link>
-      </div>
-      <p className="hint">
-        A skill is a text among the files that an agent finds in its workspace. The draft is shown, and nothing is changed.
-      </p>
-      <form className="panel stack" onSubmit={(event) => void submit(event)}>
-        <Fields fields={fields} onChange={setFields} agents={agents.data?.agents.map((agent) => agent.agentId) ?? []} />
-        <div className="bar-line">
-          <button type="submit" className="primary" disabled={isBusy}>{isBusy ? "Drafting …" : "Draft"}</button>
-        </div>
-      </form>
-      {error !== null && <ErrorNote error={error} />}
-      {draft !== null && (
-        <section className="stack" aria-labelledby="drafted">
-          <h2 id="drafted" ref={result} tabIndex={-1}>Drafted</h2>
-          <Result draft={draft} />
-        </section>
-      )}
-    </>
+    <DraftPage
+      title="Draft of a skill"
+      hint="A skill is a text among the files that an agent finds in its workspace. The draft is shown, and nothing is changed."
+      drafting={useDraft(request, () => "The draft is ready.")}
+      fields={<Fields fields={fields} onChange={setFields} agents={ids} />}
+      show={(draft) => <Result draft={draft} />}
+    />
   );
 }
 
 interface SkillFields {
   agent: string;
-  file: string;
+  file: FileName;
   text: string;
 }
 
@@ -90,7 +50,7 @@ function Fields({ fields, onChange, agents }: { fields: SkillFields; onChange: (
       <datalist id="skill-agents">{agents.map((agent) => <option key={agent} value={agent} />)}</datalist>
       <label className="field">
         <span>File</span>
-        <select value={fields.file} onChange={(event) => onChange({ ...fields, file: event.target.value })}>
+        <select value={fields.file} onChange={(event) => onChange({ ...fields, file: FILES[event.target.selectedIndex] ?? fields.file })}>
           {FILES.map((file) => <option key={file}>{file}</option>)}
         </select>
       </label>
@@ -105,7 +65,7 @@ function Fields({ fields, onChange, agents }: { fields: SkillFields; onChange: (
   );
 }
 
-function Result({ draft: { path, diff, problem } }: { draft: Drafted }) {
+function Result({ draft: { path, diff, problem } }: { draft: Schemas["BehaviourDraft"] }) {
   if (diff === null) {
     return <div className="error-note"><FixText text={problem ?? ""} /></div>;
   }
