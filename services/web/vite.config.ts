@@ -14,7 +14,7 @@ const BASE = [
 /** What pages without a stream share. */
 const POLLED = /src\/(api\/usePoll|components\/(Fact|FixText|LoadNote|ObjectLink|RoleNote))/;
 /** What pages with a stream share. */
-const LIVE = /src\/(api\/(sse|stream|useStream)|components\/StreamNote)/;
+const LIVE = /src\/(api\/(calls|sse|stream|useStream)|components\/StreamNote)/;
 
 export default defineConfig({
   build: {

@@ -1,6 +1,6 @@
 /** Names the limit that ended a run, and the setting behind it. Calls are listed moments after they end, so it asks twice. */
 import { useEffect } from "react";
-import { type Schemas, api } from "../../api/client";
+import { readCalls } from "../../api/calls";
 import { useLoad } from "../../api/useLoad";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { failureHelp, limitHelp } from "./failures";
@@ -14,18 +14,16 @@ export interface DecidedByProps {
 }
 
 const LISTED_MS = 2_500;
-const PAGE = 100;
 
-/** Reads the rule of the last refused call. Calls come in pages, the oldest first. */
+/** Reads the rule of the last refused call: all pages, because the oldest calls come first. */
 async function readLastRule(runId: string, signal: AbortSignal): Promise<{ rule: string | null }> {
   let rule: string | null = null;
-  let cursor: string | null = null;
+  let cursor: string | undefined;
   do {
-    const query: { limit: number; cursor?: string } = cursor === null ? { limit: PAGE } : { limit: PAGE, cursor };
-    const page: Schemas["CallPage"] = await api.get("/api/v1/runs/{run}/calls", { path: { run: runId }, query, signal });
+    const page = await readCalls(runId, cursor, signal);
     rule = page.calls.findLast((call) => call.refusal !== null)?.rule ?? rule;
-    cursor = page.nextCursor ?? null;
-  } while (cursor !== null);
+    cursor = page.nextCursor ?? undefined;
+  } while (cursor !== undefined);
   return { rule };
 }
 
