@@ -193,30 +193,30 @@ impl ConnectionBroker {
         let sealed = sealed.map_err(|fault| CredentialError::unopened(&granted.id, fault))?;
         let expires = Some(UnixMillis(granted.read.0.saturating_add(lifetime)));
         let end = RefreshEnd::Refreshed { sealed, expires };
-        let mut delays = Backoff::new(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
-        loop {
-            let stored = timeout_at(deadline, self.store().end_refresh(granted, self.owner(), &end)).await;
-            match stored {
-                Ok(Ok(Some(stored))) => return Ok(stored),
-                // It was removed, or replaced: what was got belongs to no connection.
-                Ok(Ok(None)) => return Err(no_connection(granted.place.clone())),
-                Ok(Err(error)) if Instant::now() >= deadline => return Err(error.into()),
-                Ok(Err(error)) => {
-                    tracing::error!(
-                        connection = %granted.id,
-                        error = report::chain(&error),
-                        "refreshed connection not stored yet: another try follows"
-                    );
-                    delays.wait().await;
-                }
-                Err(_elapsed) => {
-                    return Err(CredentialError::ProviderUnavailable {
-                        provider: granted.place.provider.clone(),
-                        problem: "its answer could not be stored in time: see the log".to_owned(),
-                    });
+        let storing = async {
+            let mut delays = Backoff::new(MIN_POLL_INTERVAL, MAX_POLL_INTERVAL);
+            loop {
+                match self.store().end_refresh(granted, self.owner(), &end).await {
+                    Ok(Some(stored)) => return Ok(stored),
+                    // It was removed, or replaced: what was got belongs to no connection.
+                    Ok(None) => return Err(no_connection(granted.place.clone())),
+                    Err(error) => {
+                        tracing::error!(
+                            connection = %granted.id,
+                            error = report::chain(&error),
+                            "refreshed connection not stored yet: another try follows"
+                        );
+                        delays.wait().await;
+                    }
                 }
             }
-        }
+        };
+        timeout_at(deadline, storing).await.unwrap_or_else(|_elapsed| {
+            Err(CredentialError::ProviderUnavailable {
+                provider: granted.place.provider.clone(),
+                problem: "its answer could not be stored in time: see the log".to_owned(),
+            })
+        })
     }
 
     /// Stores that there is no credential, and returns the reason.

@@ -50,6 +50,7 @@ impl Drop for ContainerGuard {
 }
 
 async fn remove(docker: &Docker, container: &str) {
+    // As `retry_transient` does: with a closure that borrows, its future cannot be spawned.
     let deadline = Instant::now() + DockerError::RETRY_TIMEOUT;
     let mut delays = BACKOFF;
     while let Err(error) = docker.remove(container).await {

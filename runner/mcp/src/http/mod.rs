@@ -105,14 +105,14 @@ impl HttpLink {
         if method == "initialize" {
             self.begin(headers)?;
         }
-        let content_type = headers.get(CONTENT_TYPE).cloned();
-        let media_type = content_type.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let content_type = headers.get(CONTENT_TYPE);
+        let media_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match media_type.as_str() {
             "application/json" => self.read_json(&mut answered, id).await,
             "text/event-stream" => self.read_events(&mut answered, id).await,
             other => {
-                self.check(content_type.as_ref().map_or(&[], HeaderValue::as_bytes))?;
+                self.check(content_type.map_or(&[], HeaderValue::as_bytes))?;
                 Err(ServerError::protocol(format!("an answer is of the media type `{}`", quote(other))))
             }
         }
