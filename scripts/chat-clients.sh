@@ -16,7 +16,6 @@ NODE_LANGCHAIN_CORE=1.4.0
 PY_OPENAI=3.54.0
 PY_LANGCHAIN=1.7.4
 PY_LANGCHAIN_CORE=1.8.3
-NODE_VERSION=24.21.0 # major 7 of the AI SDK needs 22, and Debian has 20
 
 # shellcheck source=scripts/install.sh
 source "$(dirname "${BASH_SOURCE[0]}")/install.sh"

