@@ -10,10 +10,8 @@ use super::evidence::{Evidence, ReceiptSeen};
 const WRITTEN_MS: u64 = 15_000;
 /// Outcome of a call with a whole answer.
 const COMPLETE: &str = "complete";
-/// Outcome of a call whose connection to LiteLLM broke, or was refused.
-const UPSTREAM_GONE: &str = "upstream_gone";
-/// Name in the figures for such a call that was never sent.
-const NOT_CONNECTED: &str = "upstream_gone, not connected";
+/// Outcomes of a call that may have ended while the proxy connected to LiteLLM: LiteLLM was gone, or the client left.
+const UNSENT: [&str; 2] = ["upstream_gone", "client_gone"];
 /// Most faults that are kept.
 const MAX_FAULTS: usize = 20;
 
@@ -91,15 +89,17 @@ impl Evidence {
     }
 
     /// Checks that each sent call has one receipt beside corrections, and that there are no others. A call has none only
-    /// if the proxy could not connect to LiteLLM, so that the upstream did not serve it either.
+    /// if it ended before the proxy was connected to LiteLLM, which has no row of it then; the upstream did not serve it.
     fn compare_receipts(&self, found: &mut Findings) {
         let mut counts: BTreeMap<_, i32> = self.sent.values().map(|call| (&call.reference, 0)).collect();
         let firsts = self.receipts.iter().filter(|receipt| !receipt.is_correction);
         firsts.for_each(|receipt| *counts.entry(&receipt.reference).or_default() += 1);
         for (call, sent) in &self.sent {
-            let is_unsent = sent.outcome == UPSTREAM_GONE && !self.was_served(call);
+            let is_unsent = UNSENT.contains(&sent.outcome.as_str()) && !self.was_served(call);
             match counts.remove(&sent.reference) {
-                Some(0) if is_unsent => *found.sent.entry(NOT_CONNECTED.to_owned()).or_default() += 1,
+                Some(0) if is_unsent => {
+                    *found.sent.entry(format!("{}, not connected", sent.outcome)).or_default() += 1;
+                }
                 Some(1) => {}
                 count => found.faults.push(format!("{count:?} receipts of {sent:?}")),
             }
