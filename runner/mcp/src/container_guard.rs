@@ -9,7 +9,7 @@ use platform_runtime::{
 };
 use runner_docker::{Docker, Error as DockerError};
 use tokio::{runtime::Handle, time::Instant};
-use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 /// Delays between tries to remove a container.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(5));
@@ -18,15 +18,15 @@ const BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), Duration::from
 pub(crate) struct ContainerGuard {
     docker: Docker,
     container: String,
-    /// Tasks that the end of this process waits for.
-    tasks: TaskTracker,
+    /// The end of this process waits for it.
+    token: TaskTrackerToken,
     is_removed: bool,
 }
 
 impl ContainerGuard {
     /// Creates the guard of a container, before there is one.
-    pub(crate) const fn new(docker: Docker, container: String, tasks: TaskTracker) -> Self {
-        Self { docker, container, tasks, is_removed: false }
+    pub(crate) const fn new(docker: Docker, container: String, token: TaskTrackerToken) -> Self {
+        Self { docker, container, token, is_removed: false }
     }
 
     /// Removes the container. Cancel safe: it is removed all the same.
@@ -44,8 +44,12 @@ impl Drop for ContainerGuard {
         }
         let docker = self.docker.clone();
         let container = self.container.clone();
-        let removal = async move { remove(&docker, &container).await };
-        drop(task::spawn("removal of a tool server", self.tasks.track_future(removal)));
+        let token = self.token.clone();
+        let removal = async move {
+            remove(&docker, &container).await;
+            drop(token);
+        };
+        drop(task::spawn("removal of a tool server", removal));
     }
 }
 
@@ -187,6 +191,7 @@ mod tests {
             let bounds = LinkBounds { message: 1 << 16, idle: Duration::from_secs(60) };
             let started = timeout(patience, containers.start(name, stdio, bounds)).await;
             assert!(started.is_err(), "{started:?}");
+            assert_eq!(containers.tasks.len(), 1, "the end of the process waits for the removal");
             let there = async || (*docker.created.lock(), docker.containers.lock().len());
             if patience > CREATE_TIME {
                 assert_eq!(*docker.created.lock(), 1, "the control: it was there");

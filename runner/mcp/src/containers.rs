@@ -74,7 +74,7 @@ impl ServerContainers {
             (label::OWNER, owner),
         ];
         let spec = spec_of(stdio, image, container.clone(), labels.into());
-        let guard = ContainerGuard::new(docker.clone(), container.clone(), self.tasks.clone());
+        let guard = ContainerGuard::new(docker.clone(), container.clone(), self.tasks.token());
         let left = CancellationToken::new();
         let _left_on_drop = left.clone().drop_guard();
         let starting = async move { (start_container(&docker, &spec, &left).await, guard) };
