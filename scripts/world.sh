@@ -62,9 +62,19 @@ world_wait() {
   return 1
 }
 
+# Cancels the runs that have not ended: they outlive `sluice up` by design, and their mounts hold the world's directories.
+world_cancel_runs() {
+  local state states=() runs
+  for state in queued preparing starting running collecting settling; do states+=(--state "$state"); done
+  runs=$(sluice runs ls --json --number 1000 "${states[@]}" | grep -oE '"run_id":"[^"]+"' | cut -d '"' -f 4) || return 0
+  # shellcheck disable=SC2086 # a list of ids
+  sluice runs cancel $runs >&2
+}
+
 world_stop() {
   local jobs
   jobs=$(jobs -p)
+  world_cancel_runs || true
   # shellcheck disable=SC2086 # a list of process ids
   [[ -z $jobs ]] || kill $jobs 2>/dev/null || true
   wait
