@@ -152,9 +152,14 @@ const CASES = {
     const why = await page.locator(".error-note").first().innerText();
     await tabTo(page, "Runs");
     await page.keyboard.press("Enter");
-    await page.waitForSelector("#open-run");
+    await page.waitForSelector("#filter-id");
     await page.keyboard.press("/");
     await page.keyboard.type("stuck");
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/id=stuck/);
+    await page.waitForFunction(() => document.querySelectorAll("tbody tr").length === 1);
+    await page.keyboard.press("Escape");
+    await page.keyboard.press("j");
     await page.keyboard.press("Enter");
     await page.waitForSelector(".run-title");
     await page.getByRole("button", { name: "Cancel …" }).waitFor();

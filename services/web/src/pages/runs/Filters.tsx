@@ -1,6 +1,5 @@
 /** Filters of the list. They are kept in the address, so a filtered list can be sent to others. */
-import { encodePart } from "../../api/encode";
-import { type FormEvent, useRef } from "react";
+import { type FormEvent, type RefObject, useEffect, useRef } from "react";
 import { useShortcuts } from "../../app/keys";
 import { useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
@@ -8,15 +7,10 @@ import { type RunFilter, STATE_GROUPS, toggleGroup } from "./filter";
 
 /** Renders the filters. `agents` are offered while a person types. */
 export function Filters({ filter, agents }: { filter: RunFilter; agents: string[] }) {
-  const { setQuery, navigate } = useLocation();
+  const { setQuery } = useLocation();
   const { may } = useSession();
-  const run = useRef<HTMLInputElement>(null);
-  useShortcuts([{ key: "/", label: "Open a run by its id", run: () => run.current?.focus() }]);
-  const open = (event: FormEvent) => {
-    event.preventDefault();
-    const id = run.current?.value.trim() ?? "";
-    if (id !== "") navigate(`/sandbox/${encodePart(id)}`);
-  };
+  const id = useRef<HTMLInputElement>(null);
+  useShortcuts([{ key: "/", label: "Find runs by the beginning of their id", run: () => id.current?.focus() }]);
   return (
     <div className="filters">
       <div className="toggles" role="group" aria-label="States">
@@ -31,21 +25,31 @@ export function Filters({ filter, agents }: { filter: RunFilter; agents: string[
         ))}
       </div>
       <Field name="agent" label="Agent" value={filter.agent} options={agents} />
-      {may("operator") && <Field name="account" label="Account" value={filter.account} options={[]} />}
-      <Field name="id" label="Id begins with" value={filter.id} options={[]} />
-      <form className="field" onSubmit={open}>
-        <label htmlFor="open-run">Open a run</label>
-        <input id="open-run" ref={run} placeholder="its id" autoComplete="off" spellCheck={false} />
-      </form>
+      {may("operator") && <Field name="account" label="Account" value={filter.account} />}
+      <Field name="id" label="Run id" value={filter.id} hint="begins with" input={id} />
     </div>
   );
 }
 
-function Field({ name, label, value, options }: { name: string; label: string; value: string; options: string[] }) {
+interface FieldProps {
+  name: string;
+  label: string;
+  value: string;
+  hint?: string;
+  options?: string[];
+  input?: RefObject<HTMLInputElement | null>;
+}
+
+function Field({ name, label, value, hint = "all", options = [], input }: FieldProps) {
   const { setQuery } = useLocation();
-  const input = useRef<HTMLInputElement>(null);
+  const own = useRef<HTMLInputElement>(null);
+  const field = input ?? own;
+  // The address can change without this field. A new field instead would lose the focus.
+  useEffect(() => {
+    if (field.current !== null) field.current.value = value;
+  }, [field, value]);
   const apply = () => {
-    const next = input.current?.value.trim() ?? "";
+    const next = field.current?.value.trim() ?? "";
     if (next !== value) setQuery({ [name]: next, cursor: null });
   };
   const submit = (event: FormEvent) => {
@@ -56,7 +60,7 @@ function Field({ name, label, value, options }: { name: string; label: string; v
     <form className="field" onSubmit={submit}>
       <label htmlFor={`filter-${name}`}>{label}</label>
       <input
-        key={value} id={`filter-${name}`} ref={input} defaultValue={value} placeholder="all" list={`options-${name}`}
+        id={`filter-${name}`} ref={field} defaultValue={value} placeholder={hint} list={`options-${name}`}
         onBlur={apply} autoComplete="off" spellCheck={false}
       />
       <datalist id={`options-${name}`}>

@@ -1,4 +1,7 @@
-/** Columns of the list of runs. Those of the queue and of pull requests are there where a run has a value. */
+/**
+ * Columns of the list of runs. Those of the queue and of pull requests are there where a run has a value. An agent shares its
+ * column with the model, an account with the person, so that all columns fit a window of 1,280 px.
+ */
 import { useDashboard } from "../../api/dashboard";
 import { encodePart } from "../../api/encode";
 import { Link } from "../../app/router";
@@ -15,6 +18,16 @@ import type { Run } from "./filter";
 const none = <span className="none">–</span>;
 
 const tokens = ({ usage }: Run) => (usage === undefined ? none : formatCount(usage.inputTokens + usage.outputTokens));
+
+/** Text of a cell; the second line belongs to the first. */
+function TwoLines({ first, second }: { first: string; second: string | null | undefined }) {
+  return (
+    <div className="two-lines">
+      <AgentText text={first} form="inline" />
+      {second !== null && second !== undefined && <small><AgentText text={second} form="inline" /></small>}
+    </div>
+  );
+}
 
 function PullRequest({ number, url }: NonNullable<Run["pullRequest"]>) {
   const link = pullRequestLink(url, useDashboard().githubHost);
@@ -40,10 +53,10 @@ export function runColumns(runs: Run[], seesAccounts: boolean): Column<Run>[] {
       id: "ahead", label: "Ahead of it", isNumeric: true,
       cell: ({ queueAhead }: Run) => (queueAhead === undefined ? none : formatCount(queueAhead)),
     }] : []),
-    { id: "agent", label: "Agent", cell: (run) => <AgentText text={run.agentId} form="inline" /> },
-    { id: "model", label: "Model", cell: (run) => (run.model === undefined ? none : <AgentText text={run.model} form="inline" />) },
-    ...(seesAccounts ? [{ id: "account", label: "Account", cell: (run: Run) => <AgentText text={run.account} form="inline" /> }] : []),
-    { id: "user", label: "Ordered by", cell: (run) => (run.user === null ? none : <AgentText text={run.user} form="inline" />) },
+    { id: "agent", label: "Agent, model", cell: (run) => <TwoLines first={run.agentId} second={run.model} /> },
+    seesAccounts
+      ? { id: "account", label: "Account, person", cell: (run) => <TwoLines first={run.account} second={run.user} /> }
+      : { id: "user", label: "Ordered by", cell: (run) => (run.user === null ? none : <AgentText text={run.user} form="inline" />) },
     { id: "ordered", label: "Ordered", cell: (run) => <Time at={run.createdAt} /> },
     {
       id: "took", label: "Took", isNumeric: true,
