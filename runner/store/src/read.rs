@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    EventCursor, Resource, RetryWhen, Run, Store, UnixMillis,
+    EventCursor, Resource, RetryWhen, Run, Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{columns, count, number, text},
 };
@@ -42,7 +42,17 @@ pub struct Page {
     pub now: UnixMillis,
 }
 
-/// Everything that the store knows about a run.
+/// Record of a run, with what happened in it. A run may have 100,000 events, so most readers want the [`Record`] alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct History {
+    /// The record.
+    #[serde(flatten)]
+    pub record: Record,
+    /// Events, the oldest first, without printed lines and the answer. [`Store::events_after`] returns all events.
+    pub events: Vec<Event>,
+}
+
+/// Everything that the store knows about a run, except its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Record {
     /// The run.
@@ -57,8 +67,6 @@ pub struct Record {
     pub answer_bytes: Option<i64>,
     /// Resources of the run; includes removed ones.
     pub resources: Vec<Resource>,
-    /// Events, the oldest first, without printed lines and the answer. [`Store::events_after`] returns all events.
-    pub events: Vec<Event>,
     /// Number of earlier events that were removed because the run ended long ago.
     pub pruned_events: u64,
     /// Position up to which the events between transitions are recorded.
@@ -127,6 +135,9 @@ const RECORD_COLUMNS: &str = "SELECT wanted, answer, answer_bytes, events_record
 const ORDER: &str = "SELECT wanted FROM runs WHERE run = $1 AND installation = $2";
 const EVENTS: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 \
      AND kind NOT IN ('log', 'assistant_final') ORDER BY seq";
+
+/// Action of both ways to read a run.
+const READ: &str = "read a run";
 
 impl Store {
     /// Returns at most `max_runs` runs that match `filter`, the newest first.
@@ -212,33 +223,47 @@ impl Store {
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
     pub async fn record(&self, run_id: &RunId) -> Result<Record, Error> {
-        self.retry(RetryWhen::Always, async |_| self.record_once(run_id).await).await
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let record = self.read_record(&mut tx, run_id).await?;
+            tx.commit(READ).await?;
+            Ok(record)
+        })
+        .await
     }
 
-    async fn record_once(&self, run_id: &RunId) -> Result<Record, Error> {
-        let action = "read a run";
-        let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
-        let run = self.find(&mut tx, run_id).await?;
+    /// Returns the record of the run `run_id` and its events, of one moment.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] if there is no such run.
+    pub async fn history(&self, run_id: &RunId) -> Result<History, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            let record = self.read_record(&mut tx, run_id).await?;
+            let events = sqlx::query(EVENTS).bind(run_id.as_str()).fetch_all(tx.connection()).await;
+            let events = events.map_err(failed(READ))?;
+            tx.commit(READ).await?;
+            Ok(History { record, events: events.iter().map(Event::read).collect::<Result<_, _>>()? })
+        })
+        .await
+    }
+
+    async fn read_record(&self, tx: &mut Tx, run_id: &RunId) -> Result<Record, Error> {
+        let run = self.find(tx, run_id).await?;
         let row = sqlx::query(RECORD_COLUMNS).bind(run_id.as_str()).fetch_one(tx.connection()).await;
-        let row = row.map_err(failed(action))?;
-        let events = sqlx::query(EVENTS).bind(run_id.as_str()).fetch_all(tx.connection()).await;
-        let events = events.map_err(failed(action))?;
-        let events_recorded: Option<String> = row.try_get("events_recorded").map_err(failed(action))?;
-        let first_event: Option<i64> = row.try_get("first_event").map_err(failed(action))?;
-        let resources = tx.resources(run_id.as_str()).await?;
-        let now = UnixMillis(tx.now);
-        tx.commit(action).await?;
+        let row = row.map_err(failed(READ))?;
+        let events_recorded: Option<String> = row.try_get("events_recorded").map_err(failed(READ))?;
+        let first_event: Option<i64> = row.try_get("first_event").map_err(failed(READ))?;
         Ok(Record {
             wanted: text(&row, "wanted")?,
-            answer: row.try_get("answer").map_err(failed(action))?,
-            answer_bytes: row.try_get("answer_bytes").map_err(failed(action))?,
-            resources,
-            events: events.iter().map(Event::read).collect::<Result<_, _>>()?,
+            answer: row.try_get("answer").map_err(failed(READ))?,
+            answer_bytes: row.try_get("answer_bytes").map_err(failed(READ))?,
+            resources: tx.resources(run_id.as_str()).await?,
             pruned_events: first_event.and_then(|seq| u64::try_from(seq - 1).ok()).unwrap_or_default(),
             event_cursor: EventCursor::read(events_recorded.as_deref())?,
-            stopping: row.try_get("stopping").map_err(failed(action))?,
-            image: row.try_get("image").map_err(failed(action))?,
-            now,
+            stopping: row.try_get("stopping").map_err(failed(READ))?,
+            image: row.try_get("image").map_err(failed(READ))?,
+            now: UnixMillis(tx.now),
             run,
         })
     }

@@ -6,7 +6,7 @@ use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
 use runner_model::{conversation::Message, lifecycle::State};
-use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run};
+use runner_store::{History, QueuePosition, ReceiptSums, Record, ResourceKind, Run};
 use runner_workspace as workspace;
 use serde::Deserialize;
 
@@ -60,7 +60,7 @@ fn thread(record: &Record) -> Option<String> {
 /// Run as `sluice runs show` shows it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownRun<'r> {
-    pub(super) record: &'r Record,
+    pub(super) history: &'r History,
     /// Position in the queue, if the run waits to be claimed.
     pub(super) position: Option<QueuePosition>,
     /// Sums of its receipts, if it has some yet.
@@ -73,8 +73,9 @@ pub(super) struct ShownRun<'r> {
 
 /// Returns the facts about the run itself, as names and values.
 fn facts(
-    ShownRun { record, position, receipts, relay, tool_calls }: ShownRun<'_>,
+    ShownRun { history, position, receipts, relay, tool_calls }: ShownRun<'_>,
 ) -> Vec<(&'static str, String)> {
+    let record = &history.record;
     let run = &record.run;
     let mut facts = vec![
         ("run", run.run_id.to_string()),
@@ -135,7 +136,7 @@ fn facts(
 impl ShownRun<'_> {
     /// Returns all details of the run as text. `workspaces` is the directory of workspaces.
     pub(super) fn text(self, workspaces: &Path) -> String {
-        let record = self.record;
+        let record = &self.history.record;
         let mut text = String::new();
         let mut facts = facts(self);
         facts.extend(question(&record.wanted).map(|question| ("question", question)));
@@ -143,7 +144,7 @@ impl ShownRun<'_> {
             let value = terminal::safe(&value).replace(['\n', '\t'], " ");
             text += &format!("{name:<10} {value}\n");
         }
-        text += &tables(record, workspaces);
+        text += &tables(self.history, workspaces);
         if let Some(answer) = &record.answer {
             text += &format!("\n{}\n", Sanitizer::new(Output::Safe).clean(answer));
         }
@@ -152,7 +153,7 @@ impl ShownRun<'_> {
 }
 
 /// Returns tables of the run's resources and events.
-fn tables(record: &Record, workspaces: &Path) -> String {
+fn tables(History { record, events: stored }: &History, workspaces: &Path) -> String {
     let mut resources = Table::new(["RESOURCE", "NAME", "STATE"]);
     for resource in &record.resources {
         let name = match resource.kind {
@@ -162,7 +163,7 @@ fn tables(record: &Record, workspaces: &Path) -> String {
         resources.row([resource.kind.name().to_owned(), name, resource.stage.name().to_owned()]);
     }
     let mut events = Table::new(["TIME", "EVENT", "DETAILS"]);
-    for event in &record.events {
+    for event in stored {
         events.row([format_time(event.at), event.kind.clone(), event.payload.clone()]);
     }
     let pruned = match record.pruned_events {

@@ -14,7 +14,7 @@ use platform_core::{
 use platform_runtime::terminal;
 use runner_engine::relay::RelayRecord;
 use runner_model::lifecycle::{Failure, State};
-use runner_store::{Filter, QueuePosition, ReceiptSums, Record, Run, UnixMillis};
+use runner_store::{Filter, History, QueuePosition, ReceiptSums, Run, UnixMillis};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -174,7 +174,7 @@ struct ListedRun<'r> {
 #[derive(Serialize)]
 struct RunJson<'r> {
     #[serde(flatten)]
-    record: &'r Record,
+    history: &'r History,
     /// Position in the queue, if the run waits to be claimed.
     #[serde(rename = "standing")]
     position: Option<QueuePosition>,
@@ -333,7 +333,8 @@ pub(super) fn state_text(run: &Run) -> String {
 
 async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error> {
     let store = context.store().await?;
-    let record = store.record(&arguments.run.in_store(&store).await?).await?;
+    let history = store.history(&arguments.run.in_store(&store).await?).await?;
+    let record = &history.record;
     let position = store.queue_position(&record.run).await?;
     let sums = store.receipt_sums([&record.run]).await?;
     let relay = store.relay(&record.run.run_id).await?;
@@ -344,14 +345,14 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     if arguments.json {
         let receipts = sums.get(&record.run.run_id);
         let run =
-            RunJson { record: &record, position, receipts, relay: relay.as_ref(), tool_calls: &tool_calls };
+            RunJson { history: &history, position, receipts, relay: relay.as_ref(), tool_calls: &tool_calls };
         let shown = for_operators(json!(run), &record.run);
         writeln!(out, "{}", terminal::safe_json(&shown.to_string()))?;
     } else {
         let workspaces = &context.settings.sandbox.workspace_dir;
         let receipts = sums.get(&record.run.run_id);
         let shown = record::ShownRun {
-            record: &record,
+            history: &history,
             position,
             receipts,
             relay: relay.as_ref(),

@@ -102,12 +102,12 @@ async fn a_fenced_worker_can_do_nothing(database: Database) {
     for transition in transitions() {
         tried.push(("move", first.step(&stale, &transition.into()).await.map(drop)));
     }
-    let before = second.record(&stale.run_id).await.unwrap();
+    let before = second.history(&stale.run_id).await.unwrap();
     for (what, result) in tried {
         assert!(matches!(result, Err(Error::Fenced { held: 1, epoch: 2, .. })), "{what}: {result:?}");
     }
     assert_eq!(before.events.len(), 1, "nothing of that is left: {before:?}");
-    assert_eq!(before.resources[0].stage, ResourceState::Wanted);
+    assert_eq!(before.record.resources[0].stage, ResourceState::Wanted);
     let token = run.fencing_token();
     second.renew(&token, LONG).await.unwrap();
     second.step(&token, &workspace.to(ResourceState::Made).into()).await.unwrap();

@@ -108,7 +108,7 @@ async fn a_refused_transition_changes_nothing(database: Database) {
     let store = database.open().await;
     let token = ordered(&store, "r1").await;
     for (done, step) in transitions().into_iter().enumerate() {
-        let before = store.record(&token.run_id).await.unwrap();
+        let before = store.history(&token.run_id).await.unwrap();
         for (other, wrong) in transitions().into_iter().enumerate().filter(|(other, _)| *other != done) {
             // Settling is allowed from three states.
             if other == 3 && (1..=3).contains(&done) {
@@ -117,8 +117,8 @@ async fn a_refused_transition_changes_nothing(database: Database) {
             let refused = store.step(&token, &wrong.into()).await.unwrap_err();
             assert!(matches!(refused, Error::Illegal { .. }), "{refused:?}");
         }
-        let after = store.record(&token.run_id).await.unwrap();
-        assert_eq!((before.run, before.events), (after.run, after.events));
+        let after = store.history(&token.run_id).await.unwrap();
+        assert_eq!((before.record.run, before.events), (after.record.run, after.events));
         store.step(&token, &step.into()).await.unwrap();
     }
     let unknown = FencingToken { run_id: id("r9"), epoch: 1 };
@@ -266,7 +266,7 @@ async fn events_are_numbered_and_stored_once(database: Database) {
     assert_eq!(texts_after(99).await, []);
     assert!(matches!(store.events_after(&id("r9"), 0).await, Err(Error::Unknown { .. })));
     let kinds: Vec<_> =
-        store.record(&token.run_id).await.unwrap().events.into_iter().map(|event| event.kind).collect();
+        store.history(&token.run_id).await.unwrap().events.into_iter().map(|event| event.kind).collect();
     assert_eq!(kinds, ["status", "status", "error"], "a record has no logs");
 }
 

@@ -7,7 +7,7 @@ use platform_core::{
     event::{AgentEvent, Phase},
     priority::Priority,
 };
-use runner_store::{Error, Onto, SCHEMA};
+use runner_store::{Error, History, Onto, SCHEMA};
 
 use crate::{
     backups::populate,
@@ -47,6 +47,7 @@ async fn every_released_schema_becomes_the_newest_one(database: Database) {
         let states = ["ended", "live", "queued"].map(async |run| store.record(&id(run)).await.unwrap());
         let [ended, live, queued] = states;
         let (ended, live, queued) = tokio::join!(ended, live, queued);
+        let history = store.history(&id("ended")).await.unwrap();
         assert_eq!(
             [ended.run.state.name(), live.run.state.name(), queued.run.state.name()],
             ["succeeded", "preparing", "queued"]
@@ -56,7 +57,7 @@ async fn every_released_schema_becomes_the_newest_one(database: Database) {
         assert_eq!((queued.run.priority, queued.run.queued), (priority, queued.run.created));
         assert_eq!((ended.answer.as_deref(), live.resources.len()), (Some("answer"), 1));
         // The events are the same now, whichever schema recorded them.
-        let events: Vec<_> = ended.events.iter().map(|event| event.event().unwrap()).collect();
+        let events: Vec<_> = history.events.iter().map(|event| event.event().unwrap()).collect();
         let phases: Vec<_> = events.iter().map_while(phase).collect();
         assert_eq!(phases, [Phase::Preparing, Phase::Starting, Phase::Running, Phase::Settling]);
         assert_eq!(events.last(), Some(&AgentEvent::Done), "{events:?}");
@@ -81,17 +82,17 @@ async fn old_endings_migrate_to_todays_form(database: Database) {
         // Its agent was about to be stopped before the run was started again.
         ("anew", "running", None, "status running"),
     ] {
-        let record = store.record(&id(run)).await.unwrap();
+        let History { record, events } = store.history(&id(run)).await.unwrap();
         assert_eq!((record.run.state.name(), record.stopping.as_deref()), (state, stopping), "{run}");
-        let last_event = match record.events.last().unwrap().event().unwrap() {
+        let last_event = match events.last().unwrap().event().unwrap() {
             AgentEvent::Status { phase } => format!("status {}", phase.name()),
             AgentEvent::Error { code, .. } => format!("error {}", code.code()),
             other => panic!("{run}: {other:?}"),
         };
-        assert_eq!(last_event, last, "{run}: {:?}", record.events);
-        assert!(record.events.iter().all(|event| event.event().is_ok()), "{run}: {:?}", record.events);
+        assert_eq!(last_event, last, "{run}: {events:?}");
+        assert!(events.iter().all(|event| event.event().is_ok()), "{run}: {events:?}");
     }
-    assert_eq!(store.record(&id("anew")).await.unwrap().events.len(), 9);
+    assert_eq!(store.history(&id("anew")).await.unwrap().events.len(), 9);
 }
 
 fn phase(event: &AgentEvent) -> Option<Phase> {

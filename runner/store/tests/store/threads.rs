@@ -236,10 +236,10 @@ async fn a_forgotten_failure_keeps_its_code(database: Database) {
     let token = run.fencing_token();
     store.step(&token, &Transition::Withdraw(failure).into()).await.unwrap();
     store.forget_run(&id("r1"), &AccountScope::All).await.unwrap();
-    let record = store.record(&id("r1")).await.unwrap();
-    let shown = format!("{record:?}");
+    let history = store.history(&id("r1")).await.unwrap();
+    let shown = format!("{history:?}");
     assert!(!shown.contains("secret") && shown.contains("container_failed"), "{shown}");
-    assert!(matches!(record.events.last().unwrap().event().unwrap(), AgentEvent::Error { .. }), "{shown}");
+    assert!(matches!(history.events.last().unwrap().event().unwrap(), AgentEvent::Error { .. }), "{shown}");
     let refused = store.restart(&token).await.unwrap_err();
     assert!(matches!(refused, Error::Forgotten { .. }), "no agent runs without a question: {refused:?}");
 }

@@ -179,8 +179,8 @@ impl Exporter {
     }
 
     async fn run_spans(&self, store: &Store, run_id: &RunId) -> Vec<Span> {
-        match store.record(run_id).await {
-            Ok(record) => runs::spans(&record),
+        match store.history(run_id).await {
+            Ok(history) => runs::spans(&history),
             Err(error) => {
                 if self.metrics.spans().dropped(Dropped::Unreadable, 1) {
                     tracing::warn!(run = %run_id, error = report::chain(&error), "spans of a run dropped: its record cannot be read");

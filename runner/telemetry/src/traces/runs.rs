@@ -6,7 +6,7 @@ use platform_core::{
     control::Usage,
     event::{AgentEvent, Phase},
 };
-use runner_store::{Record, UnixMillis};
+use runner_store::{Event, History, Record, UnixMillis};
 
 use super::{
     span::{AttributeValue, Span, SpanKind},
@@ -32,11 +32,11 @@ const fn span_name(phase: Phase) -> &'static str {
 
 /// Returns a span of the run from its request to its end, and one of each phase. Returns no span if the run has not
 /// ended, or if its trace is not sampled.
-pub(super) fn spans(record: &Record) -> Vec<Span> {
+pub(super) fn spans(History { record, events }: &History) -> Vec<Span> {
     let run = &record.run;
     let context = TraceContext::recorded(record);
     let Some(end) = run.ended.filter(|_| context.sampled) else { return Vec::new() };
-    let phases = phases(record);
+    let phases = phases(record, events);
     let root = context.span(RUN_SPAN);
     let start = phases.first().map_or(run.created, |(_, at)| *at);
     let mut spans = vec![Span {
@@ -66,9 +66,9 @@ pub(super) fn spans(record: &Record) -> Vec<Span> {
 }
 
 /// Returns the times at which the present attempt entered each phase, beginning with the queue.
-fn phases(record: &Record) -> Vec<(Phase, UnixMillis)> {
+fn phases(record: &Record, events: &[Event]) -> Vec<(Phase, UnixMillis)> {
     let mut phases = vec![(Phase::Queued, record.run.created)];
-    for event in &record.events {
+    for event in events {
         match event.event() {
             Ok(AgentEvent::Status { phase: Phase::Queued }) => phases = vec![(Phase::Queued, event.at)],
             Ok(AgentEvent::Status { phase }) => phases.push((phase, event.at)),
