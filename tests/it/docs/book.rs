@@ -187,4 +187,11 @@ async fn make_demo_shows_record_and_headers() {
         assert!(again.contains("Hello from the scripted upstream") || line.contains("--shell"), "{again}");
     }
     assert!(next[2].contains("make install && sluice init"), "{next:?}");
+    // A run that goes on when the shell ends is cancelled: it leaves no container, and its mounts no directory.
+    let containers = "docker ps --all --format '{{.Names}}' --filter name=sluice-world";
+    let typed = format!("sluice run --detach --model fake-gap1000ms-words300 x; sleep 4; {containers}");
+    let shell = demo("bash", &["-c", &format!("echo \"{typed}\" | scripts/demo.sh --shell")]).await;
+    assert!(shell.contains("sluice-world"), "the control: it runs in the shell: {shell}");
+    let left = demo("bash", &["-c", &format!("{containers}; ls --directory /tmp/sluice-world* || true")]).await;
+    assert_eq!(left, "", "{shell}");
 }
