@@ -1,6 +1,9 @@
 //! Lists the routes of the API, with the role that each demands.
 
-use std::sync::{Arc, LazyLock};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Instant,
+};
 
 use axum::{
     Router,
@@ -13,8 +16,12 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use runner_dashboard::{CSP_REPORTS, Dashboard};
+use runner_engine::observer::Observer;
 use runner_model::principal::PrincipalRole;
-use runner_telemetry::traces::{ApiRequest, Traces};
+use runner_telemetry::{
+    metrics::Metrics,
+    traces::{ApiRequest, Traces},
+};
 
 use crate::{
     accounts, agent_draft, agents, approvals, balances,
@@ -217,7 +224,8 @@ fn run_routes() -> Vec<Route> {
 pub(crate) fn router(context: &ApiContext) -> Router {
     let table = table();
     let paths = table.iter().map(|route| route.path).collect();
-    let tracer = RequestTracer { traces: context.observer.traces.clone(), paths };
+    let Observer { traces, metrics, .. } = context.observer.clone();
+    let observer = RequestObserver { traces, metrics, paths };
     let mut router = Router::new();
     for route in table {
         router = router.route(route.path, route.layered(context));
@@ -227,7 +235,7 @@ pub(crate) fn router(context: &ApiContext) -> Router {
         .method_not_allowed_fallback(async || Error::Method)
         .fallback(async || Error::Route)
         .layer(middleware::from_fn_with_state(context.origins.clone(), require_own_host))
-        .layer(middleware::from_fn_with_state(tracer, trace_request))
+        .layer(middleware::from_fn_with_state(observer, observe_request))
         .layer(middleware::map_response(forbid_sniffing))
         .merge(pages::router(Dashboard::embedded(), &context.origins))
 }
@@ -248,24 +256,30 @@ fn document_operation() -> Operation {
     Operation::new("readDocument", "Answers with the OpenAPI document of this API.", document)
 }
 
-/// Recorder of requests as spans.
+/// Recorder of requests, as spans and in metrics.
 #[derive(Debug, Clone)]
-struct RequestTracer {
+struct RequestObserver {
     traces: Option<Traces>,
+    metrics: Arc<Metrics>,
     /// Paths of all routes: no client chooses the name of a span.
     paths: Arc<[&'static str]>,
 }
 
-/// Records the request as a span. Scrapes are left out: there would be too many.
-async fn trace_request(State(tracer): State<RequestTracer>, request: Request, next: Next) -> Response {
+/// Records the request. Scrapes are left out: there would be too many.
+async fn observe_request(State(observer): State<RequestObserver>, request: Request, next: Next) -> Response {
     let matched = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
-    let route = tracer.paths.iter().copied().find(|path| matched == Some(*path));
-    let Some(traces) = tracer.traces.filter(|_| route != Some(METRICS)) else {
+    let route = observer.paths.iter().copied().find(|path| matched == Some(*path));
+    if route == Some(METRICS) {
         return next.run(request).await;
-    };
+    }
+    let began = Instant::now();
     let api_request = ApiRequest::now(method_word(request.method()), route, trace_parent(request.headers()));
     let response = next.run(request).await;
-    traces.answered(api_request, response.status().as_u16());
+    let status = response.status().as_u16();
+    observer.metrics.api_answered(status, began.elapsed());
+    if let Some(traces) = observer.traces {
+        traces.answered(api_request, status);
+    }
     response
 }
 

@@ -192,6 +192,7 @@ async fn make_demo_shows_record_and_headers() {
     let typed = format!("sluice run --detach --model fake-gap1000ms-words300 x; sleep 4; {containers}");
     let shell = demo("bash", &["-c", &format!("echo \"{typed}\" | scripts/demo.sh --shell")]).await;
     assert!(shell.contains("sluice-world"), "the control: it runs in the shell: {shell}");
-    let left = demo("bash", &["-c", &format!("{containers}; ls --directory /tmp/sluice-world* || true")]).await;
+    let left =
+        demo("bash", &["-c", &format!("{containers}; ls --directory /tmp/sluice-world* || true")]).await;
     assert_eq!(left, "", "{shell}");
 }

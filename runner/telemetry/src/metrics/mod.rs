@@ -3,7 +3,7 @@
 //!
 //! Labels are closed sets: configured agents, states, kinds and fixed words. Runs of an agent that was not configured
 //! in this process so far are counted under `other`. No run, no account and no text of an agent or a caller is ever a
-//! label. There are thus at most 40 series for each agent, and some 100 besides.
+//! label. There are thus at most 40 series for each agent, and some 150 besides.
 //!
 //! Counters belong to this process, and begin at zero with it. The process that stored the end of a run counts it, so
 //! all workers together count each run once. A worker that is killed right after storing a run's end does not count it;
@@ -11,6 +11,7 @@
 //! read, at most once a second. Every worker reports the same numbers.
 
 mod agents;
+mod api;
 mod present;
 mod reaper;
 mod render;
@@ -35,7 +36,8 @@ use runner_model::{
 use runner_store::Store;
 
 use self::{
-    agents::Agents, present::StoreSampler, reaper::ReaperCounters, sign_ins::BrowserCounters, spans::Spans,
+    agents::Agents, api::ApiTimes, present::StoreSampler, reaper::ReaperCounters, sign_ins::BrowserCounters,
+    spans::Spans,
 };
 pub use self::{
     reaper::GcCounts,
@@ -87,6 +89,7 @@ pub struct Metrics {
     /// Accounts whose balance is below their floor.
     below_floor: AtomicU64,
     browsers: BrowserCounters,
+    api: ApiTimes,
     spans: Spans,
     sampler: StoreSampler,
 }
@@ -106,6 +109,7 @@ impl Default for Metrics {
             credential_echoes: AtomicU64::new(0),
             below_floor: AtomicU64::new(0),
             browsers: BrowserCounters::default(),
+            api: ApiTimes::default(),
             spans: Spans::default(),
             sampler: StoreSampler::default(),
         }
@@ -206,6 +210,11 @@ impl Metrics {
     /// Counts a browser's report of what a page's policy has blocked.
     pub fn csp_reported(&self, fate: CspReportFate) {
         self.browsers.csp_reported(fate);
+    }
+
+    /// Counts an answer of the API with this status, which began `time` after the request.
+    pub fn api_answered(&self, status: u16, time: Duration) {
+        self.api.answered(status, time);
     }
 
     /// Returns the counters of spans.

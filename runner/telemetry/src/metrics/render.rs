@@ -37,6 +37,7 @@ pub(super) fn render(metrics: &Metrics, sample: StoreSample) -> String {
     render_reconciliation(&mut text, metrics);
     render_refreshes(&mut text, metrics);
     metrics.browsers.render(&mut text);
+    metrics.api.render(&mut text);
     render_spans(&mut text, metrics);
     text.finish()
 }

@@ -33,6 +33,8 @@ async fn unconfigured_agents_share_one_label() {
     counts.failed[ResourceKind::Workspace as usize] = 1;
     metrics.reaped(counts);
     metrics.set_below_floor(2);
+    metrics.api_answered(404, Duration::from_millis(3));
+    metrics.api_answered(101, Duration::from_millis(3));
     let text = metrics.render().await;
     for line in [
         r#"sandbox_runs_total{agent="team:one",status="succeeded"} 1"#,
@@ -56,6 +58,9 @@ async fn unconfigured_agents_share_one_label() {
         r#"sluice_gc_remaining{kind="workspace",reason="failed"} 1"#,
         r#"sluice_gc_incomplete{part="docker"} 0"#,
         "sluice_accounts_below_floor 2",
+        r#"sluice_api_request_seconds_bucket{status="4xx",le="0.001"} 0"#,
+        r#"sluice_api_request_seconds_bucket{status="4xx",le="0.005"} 1"#,
+        r#"sluice_api_request_seconds_count{status="5xx"} 1"#,
         "sluice_store_up 0",
     ] {
         assert!(text.lines().any(|there| there == line), "{line} is not in\n{text}");
