@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use harness::{Up, World, billing::receipts_consumer, eventually::eventually_within};
+use harness::{Postgres, Up, World, billing::receipts_consumer, eventually::eventually_within};
 use runner_model::failpoint::Point;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::survival::{LEASE, PATIENCE, ended, order};
 use crate::sandbox::shell_agent;
+
+const FREE_MODEL: &str = "[billing]\nfree_models = ['fake-free']\n";
 
 /// Agent that calls a model twice, is refused once, and answers.
 fn caller() -> String {
@@ -64,9 +66,8 @@ async fn assert_each_has_one(world: &World, calls: usize) -> Vec<Value> {
     listed
 }
 
-#[tokio::test]
-async fn each_sent_call_has_one_receipt() {
-    let world = world("[billing]\nfree_models = ['fake-free']\n").await;
+/// Kills `sluice up` after each step of a receipt.
+async fn assert_one_for_each_whatever_is_killed(world: World) {
     let mut calls = 0;
     for point in Point::RECEIPTS {
         let run = format!("r-{}", point.name());
@@ -86,6 +87,19 @@ async fn each_sent_call_has_one_receipt() {
     }
     assert_eq!(world.upstream.ledger().all().len(), calls, "the upstream served as many");
     world.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn each_sent_call_has_one_receipt() {
+    assert_one_for_each_whatever_is_killed(world(FREE_MODEL).await).await;
+}
+
+#[tokio::test]
+async fn each_call_has_one_receipt_on_postgres() {
+    let postgres = Postgres::start().await;
+    let world = world(FREE_MODEL).await;
+    drop(postgres.keep(&world).await);
+    assert_one_for_each_whatever_is_killed(world).await;
 }
 
 #[tokio::test]
