@@ -11,7 +11,7 @@ use harness::{
 };
 use platform_core::{control::RunState, id::RunId};
 use runner_model::failpoint::Point;
-use runner_store::{Record, Store};
+use runner_store::{History, Record, Store};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::shell_agent;
@@ -68,6 +68,10 @@ impl Scene {
 
     async fn record(&self, run: &str) -> Record {
         self.store.record(&RunId::parse(run).unwrap()).await.unwrap()
+    }
+
+    async fn history(&self, run: &str) -> History {
+        self.store.history(&RunId::parse(run).unwrap()).await.unwrap()
     }
 
     async fn is(&self, run: &str, state: &str) {
@@ -142,14 +146,19 @@ async fn one_stands_still_at(points: &[Point]) {
             point.name()
         );
         scene.nothing_is_left().await;
+        let history = scene.history(&run).await;
         // It tries its next step, and learns what became of the run.
         go_on(&first);
         scene.is_done_with("first", 1).await;
         scene.order(&next, ASKS).await;
         let other = scene.ended(&next).await;
         assert_eq!((other.run.state.name(), scene.starts.of(&next)), ("succeeded", 1), "{other:#?}");
-        let later = scene.record(&run).await;
-        assert_eq!((later.run, later.events, later.resources), (record.run, record.events, record.resources));
+        let later = scene.history(&run).await;
+        let History { record, events } = history;
+        assert_eq!(
+            (later.record.run, later.events, later.record.resources),
+            (record.run, events, record.resources)
+        );
         assert_eq!((scene.starts.of(&run), scene.calls(&run)), (1, 1), "{}", point.name());
         scene.nothing_is_left().await;
         let (code, _) = first.stop(Signal::TERM).await;
