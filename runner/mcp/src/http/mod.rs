@@ -181,6 +181,17 @@ impl HttpLink {
     }
 
     async fn send(&self, method: Method, body: String) -> Result<HttpAnswer, ServerError> {
+    /// Answers a request of the server. One that does not take the answer may give its own all the same, and may have
+    /// acted before it asked: its failure says nothing about the call that it works on.
+    async fn answer(&self, id: &RawValue, method: &str) {
+        if let Err(error) = self.post(answer_to_server(id, method)).await {
+            tracing::debug!(
+                error = report::chain(&error),
+                "tool server did not take the answer to its request"
+            );
+        }
+    }
+
         let request = self.with_headers(method, body).await?;
         let stream = self.dialer.open(&self.url.base).await?;
         let handshaken = http1::Builder::new().max_headers(64).handshake(TokioIo::new(stream)).await;
@@ -249,9 +260,7 @@ impl HttpLink {
                     RpcFrame::Answer { .. } => {
                         return Err(ServerError::protocol("it answers a request that was not made"));
                     }
-                    RpcFrame::Request { id, method } => {
-                        self.post(answer_to_server(&id, &method)).await?;
-                    }
+                    RpcFrame::Request { id, method } => self.answer(&id, &method).await,
                     RpcFrame::Notification { method } if method == LIST_CHANGED => {
                         self.is_stale.store(true, Ordering::Relaxed);
                     }

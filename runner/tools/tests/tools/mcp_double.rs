@@ -25,6 +25,9 @@ pub(crate) enum CallBehaviour {
     Result(Value),
     /// Answer as an event stream, in which the server first asks for something.
     Events(Value),
+    /// Answer as an event stream, in which the server first asks for something, and takes no answer to that. It ends with
+    /// the result, if there is one.
+    DeafEvents(Option<Value>),
     /// Answer with these bytes.
     Raw(&'static str, Vec<u8>),
     /// Answer with a status and a place to go to.
@@ -144,11 +147,13 @@ async fn serve(State(double): State<McpDouble>, method: Method, headers: HeaderM
 
 async fn called_tool(behaviour: CallBehaviour, id: &Value) -> Response {
     let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
+        "" if matches!(double.script.lock().unwrap().behaviour, CallBehaviour::DeafEvents(_)) => {
+            reply(400, "text/plain", vec![])
+        }
     match behaviour {
         CallBehaviour::Result(result) => reply(200, "application/json", answer(result).into_bytes()),
-        CallBehaviour::Events(result) => {
-            let asks = json!({ "jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage", "params": {} });
-            let events = format!("data: {asks}\n\nevent: message\ndata: {}\n\n", answer(result));
+        CallBehaviour::Events(result) | CallBehaviour::DeafEvents(Some(result)) => {
+            let events = format!("data: {}\n\nevent: message\ndata: {}\n\n", question(), answer(result));
             reply(200, "text/event-stream", events.into_bytes())
         }
         CallBehaviour::Raw(media_type, bytes) => reply(200, media_type, bytes),
@@ -156,6 +161,9 @@ async fn called_tool(behaviour: CallBehaviour, id: &Value) -> Response {
             let mut response = reply(status, "text/plain", vec![]);
             response.headers_mut().insert("location", to.parse().unwrap());
             response
+        }
+        CallBehaviour::DeafEvents(None) => {
+            reply(200, "text/event-stream", format!("data: {}\n\n", question()).into_bytes())
         }
         CallBehaviour::Status(status) => reply(status, "text/plain", vec![]),
         CallBehaviour::Refusal => {
@@ -173,3 +181,8 @@ async fn called_tool(behaviour: CallBehaviour, id: &Value) -> Response {
 fn reply(status: u16, media_type: &str, body: Vec<u8>) -> Response {
     Response::builder().status(status).header("content-type", media_type).body(Body::from(body)).unwrap()
 }
+}
+
+/// Returns a request that a server sends to its client.
+fn question() -> Value {
+    json!({ "jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage", "params": {} })

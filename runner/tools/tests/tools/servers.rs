@@ -296,13 +296,15 @@ async fn instances_of_a_server_are_bounded() {
 
 #[tokio::test]
 async fn a_server_that_asks_over_http_is_refused() {
-    let (world, double) = accepted("").await;
-    double.behave(CallBehaviour::Events(text("noted")));
-    let answer = call(&world, "c1").await;
-    assert_eq!(answer.outcome(), "done", "{answer:?}");
-    let script = double.script.lock().unwrap();
-    let (_, refusal) = script.received.iter().find(|(_, message)| message["error"].is_object()).unwrap();
-    assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(9), &json!(-32601)));
+    for behaviour in [CallBehaviour::Events(text("noted")), CallBehaviour::DeafEvents(Some(text("noted")))] {
+        let (world, double) = accepted("").await;
+        double.behave(behaviour.clone());
+        let answer = call(&world, "c1").await;
+        assert_eq!(answer.outcome(), "done", "{behaviour:?}: {answer:?}");
+        let script = double.script.lock().unwrap();
+        let (_, refusal) = script.received.iter().find(|(_, message)| message["error"].is_object()).unwrap();
+        assert_eq!((&refusal["id"], &refusal["error"]["code"]), (&json!(9), &json!(-32601)));
+    }
 }
 
 /// Faults of a call that was sent: of a tool that reads, and of one that writes.
@@ -331,6 +333,7 @@ async fn each_fault_is_a_clear_error() {
             assert!(answer.body.to_string().len() < 2000);
             let stored = world.ended_call("c1").await;
             assert_eq!(stored.code.as_deref(), Some(expected), "it has one row");
+        (CallBehaviour::DeafEvents(None), "tool_failed", "without the answer"),
             let again = call(&world, "c1").await;
             let repeated = if settings.is_empty() { 1 } else { 2 };
             assert_eq!((again.code(), double.count("tools/call")), (expected, repeated), "{words}");
