@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use platform_core::{
     connection::{ConnectionId, ConnectionProvider, ConnectionScope},
+    host_tools::ToolCode,
     id::AccountId,
 };
 use platform_runtime::retry::Transient;
@@ -139,20 +140,26 @@ pub enum AddError {
 }
 
 impl CredentialError {
+    /// Returns the code of a call that needs the credential.
+    #[must_use]
+    pub const fn tool_code(&self) -> ToolCode {
+        match self {
+            Self::NotConfigured => ToolCode::ConnectionNotConfigured,
+            Self::KeyFile(_) | Self::Unopened { .. } => ToolCode::ConnectionUnopened,
+            Self::NoConnection { .. } => ToolCode::ConnectionMissing,
+            Self::NeedsAuthorisation { .. } => ToolCode::ConnectionNeedsAuthorisation,
+            Self::Expired { .. } => ToolCode::ConnectionExpired,
+            Self::ProviderUnavailable { .. } => ToolCode::ProviderUnavailable,
+            Self::ProviderRefused { .. } => ToolCode::ProviderRefused,
+            Self::ProviderUnknown { .. } => ToolCode::ProviderUnknown,
+            Self::Store(_) => ToolCode::StoreUnavailable,
+        }
+    }
+
     /// Returns a stable code.
     #[must_use]
     pub const fn code(&self) -> &'static str {
-        match self {
-            Self::NotConfigured => "connection_not_configured",
-            Self::KeyFile(_) | Self::Unopened { .. } => "connection_unopened",
-            Self::NoConnection { .. } => "connection_missing",
-            Self::NeedsAuthorisation { .. } => "connection_needs_authorisation",
-            Self::Expired { .. } => "connection_expired",
-            Self::ProviderUnavailable { .. } => "provider_unavailable",
-            Self::ProviderRefused { .. } => "provider_refused",
-            Self::ProviderUnknown { .. } => "provider_unknown",
-            Self::Store(_) => "store_unavailable",
-        }
+        self.tool_code().word()
     }
 
     /// Returns a description for an agent: what is missing, and nothing about the host.

@@ -1,5 +1,7 @@
 //! error defines why a server has no answer.
 
+use platform_core::host_tools::ToolCode;
+
 /// Reason why a server has no answer. Texts of the server in it are bounded, and cannot control a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
@@ -111,8 +113,8 @@ pub enum ServerError {
     /// The account has no credential for the server.
     #[error("{message}")]
     Credential {
-        /// Stable code.
-        code: &'static str,
+        /// Code of the call.
+        code: ToolCode,
         /// Description for an agent.
         message: String,
     },

@@ -3,7 +3,10 @@
 //! Each decision is one conditional update: of two, or of a decision and a timeout, one takes place. The process that
 //! waits begins the call by another conditional update, so that a call runs only if it was approved and not withdrawn.
 
-use platform_core::{host_tools::ToolCallState, id::RunId};
+use platform_core::{
+    host_tools::{ToolCallState, ToolCode},
+    id::RunId,
+};
 
 use super::{
     AccountScope, RetryWhen, Run, Store, Tx,
@@ -17,9 +20,9 @@ use super::{
 const ACTION: &str = "store the decision about a call of a tool";
 const READ: &str = "read calls of tools that wait";
 /// Code of a call that a person denied.
-const DENIED: &str = "approval_denied";
+const DENIED: &str = ToolCode::ApprovalDenied.word();
 /// Code of a call about which no person decided in time.
-const TIMED_OUT: &str = "approval_timeout";
+const TIMED_OUT: &str = ToolCode::ApprovalTimeout.word();
 const TIMED_OUT_MESSAGE: &str = "no person decided in time, and nothing ran";
 
 const BY_CALL: &str = "SELECT * FROM tool_calls WHERE run = $1 AND call = $2 AND installation = $3";

@@ -9,7 +9,7 @@
 //! Each change of a call's state is an event of its run, in the same transaction, while the run has not ended.
 
 use platform_core::{
-    host_tools::ToolCallState,
+    host_tools::{ToolCallState, ToolCode},
     id::{AccountId, RunId, ToolName},
     limit::Millis,
 };
@@ -24,7 +24,7 @@ use super::{
 
 const ACTION: &str = "store a call of a tool";
 /// Code of a call whose process was gone before a person decided, or before the call began.
-pub(super) const ABANDONED: &str = "approval_abandoned";
+pub(super) const ABANDONED: &str = ToolCode::ApprovalAbandoned.word();
 /// Message of such a call.
 pub(super) const ABANDONED_MESSAGE: &str =
     "the program that waited for the approval was stopped, and nothing ran: make a new call";

@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     caller::{CallingRun, store_unavailable},
-    tool::ToolError,
+    tool::{ToolCode, ToolError},
 };
 
 /// Time between two looks for a decision, which another process stores.
@@ -105,7 +105,7 @@ impl ApprovalWaiter {
         // Another process took this one for gone, and denied the call.
         let stored = store.tool_call(&new.run_id, new.attempt, &new.id).await.map_err(failed)?;
         let gone =
-            || ToolError::denied("approval_abandoned", "the call was denied meanwhile, and nothing ran");
+            || ToolError::new(ToolCode::ApprovalAbandoned, "the call was denied meanwhile, and nothing ran");
         stored.map(|stored| ToolCallBegun::Existing(Box::new(stored))).ok_or_else(gone)
     }
 
@@ -159,10 +159,10 @@ async fn decision(store: &Store, new: &NewToolCall) -> StoredToolCall {
 
 fn client_left() -> Withdrawal {
     let message = "the caller did not wait for the approval, and nothing ran";
-    Withdrawal { code: "cancelled".to_owned(), message: message.to_owned() }
+    Withdrawal { code: ToolCode::Cancelled.word().to_owned(), message: message.to_owned() }
 }
 
 fn stopped() -> Withdrawal {
     let message = "the control plane stopped before a person decided, and nothing ran: make a new call";
-    Withdrawal { code: "approval_abandoned".to_owned(), message: message.to_owned() }
+    Withdrawal { code: ToolCode::ApprovalAbandoned.word().to_owned(), message: message.to_owned() }
 }

@@ -12,11 +12,9 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     patterns::{MAX_COMPILED, TextBudget, linear},
-    tool::ToolError,
+    tool::{ToolCode, ToolError},
 };
 
-/// Code of an error for arguments that do not follow the schema.
-pub(crate) const INVALID_ARGUMENTS: &str = "invalid_arguments";
 /// Deepest nesting of arguments.
 const MAX_DEPTH: usize = 16;
 /// Most values in arguments.
@@ -37,7 +35,7 @@ struct Strict {
 /// A [`ToolError`] that says what is wrong.
 pub(crate) fn read(text: &str) -> Result<Value, ToolError> {
     let text = if text.trim().is_empty() { "{}" } else { text };
-    let invalid = |problem: String| ToolError::failed(INVALID_ARGUMENTS, problem);
+    let invalid = |problem: String| ToolError::new(ToolCode::InvalidArguments, problem);
     let strict: Strict = serde_json::from_str(text).map_err(|error| invalid(format!("`args`: {error}")))?;
     if strict.depth > MAX_DEPTH {
         return Err(invalid(format!("`args` is nested deeper than {MAX_DEPTH} levels")));
@@ -88,7 +86,7 @@ impl ArgumentSchema {
     /// A [`ToolError`] that names the path of the first value that breaks a rule, and the rule.
     pub(crate) fn check(&self, args: &Value) -> Result<(), ToolError> {
         if let Some(Err(problem)) = self.texts.map(|texts| texts.check(args)) {
-            return Err(ToolError::failed(INVALID_ARGUMENTS, problem));
+            return Err(ToolError::new(ToolCode::InvalidArguments, problem));
         }
         let Some(error) = self.validator.iter_errors(args).next() else { return Ok(()) };
         let path = error.instance_path().to_string();
@@ -98,7 +96,7 @@ impl ArgumentSchema {
         if problem.chars().count() > MAX_SHOWN {
             problem = problem.chars().take(MAX_SHOWN).chain(['…']).collect();
         }
-        Err(ToolError::failed(INVALID_ARGUMENTS, format!("`args` at {path}: {problem} (rule {rule})")))
+        Err(ToolError::new(ToolCode::InvalidArguments, format!("`args` at {path}: {problem} (rule {rule})")))
     }
 }
 
@@ -233,7 +231,7 @@ mod tests {
             (r#"{"a":1e999}"#, "out of range"),
         ] {
             let error = read(text).unwrap_err();
-            assert_eq!(error.code, INVALID_ARGUMENTS);
+            assert_eq!(error.code, ToolCode::InvalidArguments.word());
             assert!(error.message.contains(problem), "{problem}: {}", error.message);
         }
     }

@@ -12,7 +12,7 @@ use runner_model::lifecycle::State;
 use runner_store::{Error as StoreError, StateChanges, StateWatcher, Store};
 use tokio::time::{Instant, timeout_at};
 
-use crate::tool::ToolError;
+use crate::tool::{ToolCode, ToolError};
 
 /// Longest time between two looks at a run that calls. Changes by other processes are not always reported.
 const RUN_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -94,17 +94,17 @@ impl CallingRun {
         let run = match store.run(&self.run_id).await {
             Ok(run) => run,
             Err(StoreError::Unknown { .. }) => {
-                return Err(ToolError::denied("run_unknown", format!("there is no run {}", self.run_id)));
+                return Err(ToolError::new(ToolCode::RunUnknown, format!("there is no run {}", self.run_id)));
             }
             Err(error) => return Err(store_unavailable(&error)),
         };
         if run.account != self.account {
-            return Err(ToolError::denied("run_unknown", "the run is of another account"));
+            return Err(ToolError::new(ToolCode::RunUnknown, "the run is of another account"));
         }
         // An agent may be faster than the worker that stores that it runs.
         if run.attempt != self.attempt || !matches!(run.state, State::Starting | State::Running) {
             let message = format!("run {} does not run, or not this attempt of it", self.run_id);
-            return Err(ToolError::denied("run_ended", message));
+            return Err(ToolError::new(ToolCode::RunEnded, message));
         }
         Ok(())
     }
@@ -119,19 +119,17 @@ impl CallingRun {
                 _ => next_look = Instant::now() + RUN_POLL_INTERVAL,
             }
             match self.check(store).await {
-                Err(error) if error.code != STORE_UNAVAILABLE => return error,
+                Err(error) if error.code != ToolCode::StoreUnavailable.word() => return error,
                 _ => {}
             }
         }
     }
 }
 
-const STORE_UNAVAILABLE: &str = "store_unavailable";
-
 /// Returns the refusal of a call without a store.
 pub(crate) fn store_unavailable(error: &StoreError) -> ToolError {
     tracing::warn!(error = report::chain(error), "tool call refused: the store fails");
-    ToolError::denied(STORE_UNAVAILABLE, "the control plane cannot reach its store: try again later")
+    ToolError::new(ToolCode::StoreUnavailable, "the control plane cannot reach its store: try again later")
 }
 
 fn optional<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h str>, ProtocolError> {

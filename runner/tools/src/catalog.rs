@@ -9,7 +9,7 @@ use crate::{
     catalog_entry::{CatalogEntry, CatalogTool},
     parts::Parts,
     servers::ServerCatalog,
-    tool::ToolError,
+    tool::{ToolCode, ToolError},
     tools,
 };
 
@@ -51,7 +51,7 @@ impl Catalog {
     pub(crate) async fn get(&self, name: &ToolName) -> Result<Arc<CatalogTool>, ToolError> {
         let Some(listed) = self.built_in.get(name) else { return self.servers.get(name).await };
         match &listed.tool.spec().unavailable {
-            Some(reason) => Err(ToolError::denied("tool_unavailable", format!("{name}: {reason}"))),
+            Some(reason) => Err(ToolError::new(ToolCode::ToolUnavailable, format!("{name}: {reason}"))),
             None => Ok(Arc::clone(listed)),
         }
     }

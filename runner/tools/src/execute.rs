@@ -28,7 +28,7 @@ use crate::{
     in_flight::{AccountPermit, CallsInFlight, PermitKind, WritingMark},
     record::{CallRecorder, end_of},
     redaction,
-    tool::{Effect, Invocation, ToolError, ToolResult},
+    tool::{Effect, Invocation, ToolCode, ToolError, ToolResult},
 };
 
 /// Lists that decide which tools a run may call.
@@ -181,7 +181,7 @@ impl Executor {
             let schema = &admitted.listed.tool.spec().schema;
             let Some(shown) = redaction::for_person(schema, &admitted.invocation.args) else {
                 let message = "a person must approve the call, and its arguments are too long to show: make them shorter";
-                return ToolError::denied("arguments_too_long", message).into();
+                return ToolError::new(ToolCode::ArgumentsTooLong, message).into();
             };
             let waiter = self.approvals.waiter(call.caller, watcher, shown, left);
             return self.write(admitted, Some(waiter)).await;
@@ -212,14 +212,14 @@ impl Executor {
     async fn admit(&self, call: &Call) -> Result<Admitted, ToolError> {
         let Call { caller, id, tool, args } = call;
         if caller.tool.as_ref() != Some(tool) {
-            return Err(ToolError::denied(
-                "tool_mismatch",
+            return Err(ToolError::new(
+                ToolCode::ToolMismatch,
                 format!("{tool} is not the tool that was allowed"),
             ));
         }
         if !caller.granted.contains(tool) {
             let message = format!("the run may not call {tool}: {LISTS}");
-            return Err(ToolError::denied("policy_denied", message));
+            return Err(ToolError::new(ToolCode::PolicyDenied, message));
         }
         let listed = self.catalog.get(tool).await?;
         caller.check(&self.store).await?;
@@ -228,8 +228,8 @@ impl Executor {
             false => (PermitKind::Immediate, "the account has too many calls in flight"),
         };
         let permit = self.in_flight.enter(&caller.account, kind);
-        let permit =
-            permit.ok_or_else(|| ToolError::denied("too_many_calls", format!("{many}: try again later")))?;
+        let permit = permit
+            .ok_or_else(|| ToolError::new(ToolCode::TooManyCalls, format!("{many}: try again later")))?;
         let args = arguments::read(args)?;
         listed.schema.check(&args)?;
         let new = NewToolCall {
@@ -268,7 +268,7 @@ impl Executor {
         let key = (new.run_id.clone(), new.attempt, new.id.clone());
         let Some(mark) = self.in_flight.write(key) else {
             let message = "the call is being executed: ask for its result later, with the same id";
-            return ToolError::denied("call_in_progress", message).into();
+            return ToolError::new(ToolCode::CallInProgress, message).into();
         };
         // From here on the call goes on without its client.
         let executor = self.clone();
@@ -316,7 +316,7 @@ async fn run(listed: &CatalogTool, invocation: &Invocation) -> ToolResult {
         Err(_elapsed) => {
             let message = format!("{} did not end within {} s", spec.name, spec.timeout.as_secs_f32());
             return Err(match spec.effect {
-                Effect::Reads => ToolError::failed("timed_out", message),
+                Effect::Reads => ToolError::new(ToolCode::TimedOut, message),
                 Effect::Writes => ToolError::unknown(format!("{message}, and may have had its effect")),
             });
         }
@@ -324,7 +324,7 @@ async fn run(listed: &CatalogTool, invocation: &Invocation) -> ToolResult {
     let bytes = result.to_string().len() as u64;
     if bytes > spec.max_result.0 {
         let message = format!("the result has {bytes} bytes, at most {} are passed on", spec.max_result.0);
-        return Err(ToolError::failed("result_too_large", message));
+        return Err(ToolError::new(ToolCode::ResultTooLarge, message));
     }
     Ok(result)
 }
@@ -335,7 +335,7 @@ fn is_same(stored: &StoredToolCall, new: &NewToolCall) -> bool {
 
 fn reused(id: &str) -> ToolError {
     let message = format!("call id `{id}` belongs to an earlier call with another tool or other arguments");
-    ToolError::denied("call_id_reused", message)
+    ToolError::new(ToolCode::CallIdReused, message)
 }
 
 /// Returns the answer to a call that was stored before. It used no credential now.
@@ -344,14 +344,17 @@ fn stored_answer(stored: &StoredToolCall, new: &NewToolCall) -> Executed {
         return reused(&new.id).into();
     }
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    // An earlier version may have had other codes.
+    let stored_error =
+        |outcome| ToolError { outcome, code: text(&stored.code), message: text(&stored.message) };
     let result = match stored.state {
         ToolCallState::Done => serde_json::from_str::<Value>(&text(&stored.result)).map_err(|_removed| {
-            ToolError::failed("result_removed", "the call was done, and its result was removed")
+            ToolError::new(ToolCode::ResultRemoved, "the call was done, and its result was removed")
         }),
-        ToolCallState::Failed => Err(ToolError::failed(&text(&stored.code), text(&stored.message))),
-        ToolCallState::Denied => Err(ToolError::denied(&text(&stored.code), text(&stored.message))),
-        ToolCallState::Waiting | ToolCallState::Approved => Err(ToolError::denied(
-            "approval_abandoned",
+        ToolCallState::Failed => Err(stored_error(ToolOutcome::Failed)),
+        ToolCallState::Denied => Err(stored_error(ToolOutcome::Denied)),
+        ToolCallState::Waiting | ToolCallState::Approved => Err(ToolError::new(
+            ToolCode::ApprovalAbandoned,
             "the call waited for an approval, and nothing ran: make a new call",
         )),
         ToolCallState::Executing | ToolCallState::Unknown => Err(ToolError::unknown(

@@ -37,7 +37,7 @@ use crate::{
     catalog::Catalog,
     catalog_entry::CatalogEntry,
     execute::{Call, Executed, Executor},
-    tool::{Effect, ToolError},
+    tool::{Effect, ToolCode, ToolError},
 };
 
 /// Header with the version of the protocol that the client speaks.
@@ -117,7 +117,7 @@ impl ReadMessage {
     fn outcome(&self) -> Option<Executed> {
         let executed = self.executed.lock().take();
         // The SDK did not take the message, so nothing ran.
-        let refused = || ToolError::failed("invalid_request", "the message is no call").into();
+        let refused = || ToolError::new(ToolCode::InvalidRequest, "the message is no call").into();
         executed.or_else(|| self.call.lock().take().map(|_call| refused()))
     }
 }
@@ -199,7 +199,7 @@ impl ServerHandler for McpHandler {
         // The SDK runs this in a task of its own, which it cancels when the client leaves.
         let executed = context.ct.run_until_cancelled(self.executor.execute(call)).await;
         let executed =
-            executed.unwrap_or_else(|| ToolError::failed("cancelled", "the client has left").into());
+            executed.unwrap_or_else(|| ToolError::new(ToolCode::Cancelled, "the client has left").into());
         let result = answer(&executed);
         *message.executed.lock() = Some(executed);
         Ok(result.into())

@@ -7,7 +7,7 @@ use platform_runtime::{report, task};
 use runner_store::{NewToolCall, Store, ToolCallEnd, ToolCallState};
 use tokio_util::task::TaskTracker;
 
-use crate::tool::ToolResult;
+use crate::tool::{ToolCode, ToolResult};
 
 /// Most bytes of a message that is stored.
 const MAX_MESSAGE: usize = 1000;
@@ -50,7 +50,7 @@ impl Drop for CallRecorder {
         if self.new.is_some() && is_running {
             self.record(ToolCallEnd {
                 state: ToolCallState::Failed,
-                code: Some("cancelled".to_owned()),
+                code: Some(ToolCode::Cancelled.word().to_owned()),
                 message: None,
                 result: None,
                 result_bytes: None,
@@ -99,8 +99,8 @@ mod tests {
     #[test]
     fn an_end_has_the_outcome_of_its_error() {
         for (error, state) in [
-            (ToolError::denied("run_unknown", "no"), ToolCallState::Denied),
-            (ToolError::failed("tool_failed", "no"), ToolCallState::Failed),
+            (ToolError::new(ToolCode::RunUnknown, "no"), ToolCallState::Denied),
+            (ToolError::new(ToolCode::ToolFailed, "no"), ToolCallState::Failed),
             (ToolError::unknown("lost"), ToolCallState::Unknown),
         ] {
             assert_eq!(end_of(&Err(error), None).state, state);

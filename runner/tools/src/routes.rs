@@ -21,7 +21,7 @@ use crate::{
     caller::CallingRun,
     execute::{Call, Executed, Executor},
     mcp::McpServer,
-    tool::ToolError,
+    tool::{ToolCode, ToolError},
 };
 
 /// State that requests use.
@@ -60,9 +60,9 @@ async fn exec(State(routes): State<Routes>, request: Request<Body>) -> Response 
 /// Reads a call. The run is that of the headers: a body that names another is refused.
 fn read(caller: CallingRun, body: &[u8]) -> Result<Call, ToolError> {
     let request = ExecRequest::read(body)
-        .map_err(|error| ToolError::failed("invalid_request", format!("the body is no call: {error}")))?;
+        .map_err(|error| ToolError::new(ToolCode::InvalidRequest, format!("the body is no call: {error}")))?;
     if request.run_id != caller.run_id {
-        return Err(ToolError::denied("run_mismatch", "`runId` is not the run that calls"));
+        return Err(ToolError::new(ToolCode::RunMismatch, "`runId` is not the run that calls"));
     }
     Ok(Call {
         caller,
@@ -129,5 +129,5 @@ fn refused(status: StatusCode, code: &str, message: &str) -> Response {
 }
 
 fn too_large(max_body: usize) -> ToolError {
-    ToolError::failed("request_too_large", format!("the body has more than {max_body} bytes"))
+    ToolError::new(ToolCode::RequestTooLarge, format!("the body has more than {max_body} bytes"))
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+pub(crate) use platform_core::host_tools::ToolCode;
 use platform_core::{
     host_tools::ToolOutcome,
     id::{AccountId, RunId, ToolName, ToolServerName},
@@ -10,9 +11,6 @@ use platform_core::{
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-/// Code of an error whose call may have had its effect.
-pub(crate) const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 
 /// Effect of a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -94,7 +92,7 @@ impl Invocation {
     /// If the schema of the tool takes what `T` does not.
     pub(crate) fn arguments<'de, T: Deserialize<'de>>(&'de self) -> Result<T, ToolError> {
         T::deserialize(&self.args)
-            .map_err(|error| ToolError::failed("invalid_arguments", format!("`args`: {error}")))
+            .map_err(|error| ToolError::new(ToolCode::InvalidArguments, format!("`args`: {error}")))
     }
 }
 
@@ -110,19 +108,14 @@ pub(crate) struct ToolError {
 }
 
 impl ToolError {
-    /// Returns the error of a tool that ran, or whose arguments were refused.
-    pub(crate) fn failed(code: &str, message: impl Into<String>) -> Self {
-        Self { outcome: ToolOutcome::Failed, code: code.to_owned(), message: message.into() }
-    }
-
-    /// Returns the error of a call that was refused. Nothing ran.
-    pub(crate) fn denied(code: &str, message: impl Into<String>) -> Self {
-        Self { outcome: ToolOutcome::Denied, code: code.to_owned(), message: message.into() }
+    /// Returns the error with a code, which also says the outcome.
+    pub(crate) fn new(code: ToolCode, message: impl Into<String>) -> Self {
+        Self { outcome: code.meaning().outcome(), code: code.word().to_owned(), message: message.into() }
     }
 
     /// Returns the error of a call that may have had its effect.
     pub(crate) fn unknown(message: impl Into<String>) -> Self {
-        Self { outcome: ToolOutcome::Unknown, code: OUTCOME_UNKNOWN.to_owned(), message: message.into() }
+        Self::new(ToolCode::OutcomeUnknown, message)
     }
 }
 

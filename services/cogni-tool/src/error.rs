@@ -2,6 +2,7 @@
 
 use std::io;
 
+use platform_core::host_tools::CodeMeaning;
 use serde_json::json;
 
 /// Reason why there is no result.
@@ -14,7 +15,7 @@ pub(crate) enum Error {
     #[error("{message}")]
     Answered {
         /// Meaning for the caller.
-        meaning: Meaning,
+        meaning: CodeMeaning,
         /// The gateway's code.
         code: String,
         /// The gateway's message.
@@ -43,17 +44,6 @@ pub(crate) enum Error {
     Output(io::Error),
 }
 
-/// Meaning of a gateway's reason for the caller.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Meaning {
-    /// The tool did not do what it was asked.
-    Failed,
-    /// The run may not call it.
-    Denied,
-    /// Tools cannot be called at present.
-    Unavailable,
-}
-
 fn no_answer(reason: &str, call_id: Option<&str>) -> String {
     match call_id {
         None => reason.to_owned(),
@@ -69,11 +59,13 @@ impl Error {
     pub(crate) const fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
-            Self::Answered { meaning: Meaning::Denied, .. } => 3,
-            Self::Answered { meaning: Meaning::Unavailable, .. } | Self::Unreachable { .. } => 4,
+            Self::Answered { meaning: CodeMeaning::Denied, .. } => 3,
+            Self::Answered { meaning: CodeMeaning::Unavailable, .. } | Self::Unreachable { .. } => 4,
             // A list has no effect, so its absence says no more than that the gateway is not there.
             Self::NoAnswer { call_id: None, .. } => 4,
-            Self::Answered { meaning: Meaning::Failed, .. } | Self::NoAnswer { .. } | Self::Output(_) => 1,
+            Self::Answered { meaning: CodeMeaning::Failed | CodeMeaning::Unknown, .. }
+            | Self::NoAnswer { .. }
+            | Self::Output(_) => 1,
         }
     }
 

@@ -2,33 +2,15 @@
 
 use std::io::Write as _;
 
-use platform_core::host_tools::exec::ExecError;
+use platform_core::host_tools::{CodeMeaning, exec::ExecError};
 use serde::{Deserialize, Serialize};
 
 use crate::{
     answer::{BrokenAnswer, HttpAnswer},
     connection::RequestStream,
-    error::{Error, Meaning},
+    error::Error,
     settings::GatewayAddress,
 };
-
-/// Codes of calls that are denied. The control plane answers them with status 200.
-const DENIALS: [&str; 11] = [
-    "policy_denied",
-    "approval_denied",
-    "approval_timeout",
-    "approval_abandoned",
-    "arguments_too_long",
-    "quota_exhausted",
-    "run_unknown",
-    "run_ended",
-    "tool_mismatch",
-    "tool_unknown",
-    "call_id_reused",
-];
-/// Codes of calls that did not run and may be made later.
-const UNAVAILABLE: [&str; 4] =
-    ["tool_unavailable", "too_many_calls", "store_unavailable", "call_in_progress"];
 
 /// A body with a reason: that of a refusal or of a failed call.
 #[derive(Deserialize)]
@@ -79,15 +61,13 @@ pub(crate) fn refused(status: u16, reason: ExecError, call_id: Option<&str>) -> 
     Error::Answered { meaning, code, message, call_id: call_id.map(str::to_owned) }
 }
 
-/// Returns what a refusal means. Of those with a server's status, most say that nothing ran; others that something may.
-fn meaning(status: u16, code: &str) -> Meaning {
-    match status {
-        _ if DENIALS.contains(&code) => Meaning::Denied,
-        _ if UNAVAILABLE.contains(&code) => Meaning::Unavailable,
-        401 | 403 => Meaning::Denied,
-        429 | 503 => Meaning::Unavailable,
-        _ => Meaning::Failed,
-    }
+/// Returns the meaning of a refusal. The status decides if the code is one of a later gateway.
+fn meaning(status: u16, code: &str) -> CodeMeaning {
+    CodeMeaning::of_code(code).unwrap_or(match status {
+        401 | 403 => CodeMeaning::Denied,
+        429 | 503 => CodeMeaning::Unavailable,
+        _ => CodeMeaning::Failed,
+    })
 }
 
 #[cfg(test)]
@@ -97,17 +77,22 @@ mod tests {
     #[test]
     fn a_refusal_means_what_its_status_and_code_say() {
         for (status, code, expected) in [
-            (403, "anything", Meaning::Denied),
-            (400, "policy_denied", Meaning::Denied),
-            (200, "run_ended", Meaning::Denied),
-            (200, "too_many_calls", Meaning::Unavailable),
-            (503, "tools_unavailable", Meaning::Unavailable),
-            (429, "rate_limited", Meaning::Unavailable),
-            (429, "quota_exhausted", Meaning::Denied),
-            (504, "tool_timeout", Meaning::Failed),
-            (502, "outcome_unknown", Meaning::Failed),
-            (400, "invalid_arguments", Meaning::Failed),
-            (200, "outcome_unknown", Meaning::Failed),
+            (403, "anything", CodeMeaning::Denied),
+            (503, "anything", CodeMeaning::Unavailable),
+            (400, "anything", CodeMeaning::Failed),
+            (400, "policy_denied", CodeMeaning::Denied),
+            (400, "frozen", CodeMeaning::Denied),
+            (400, "run_mismatch", CodeMeaning::Denied),
+            (429, "quota_exhausted", CodeMeaning::Denied),
+            (200, "run_ended", CodeMeaning::Denied),
+            (200, "tool_changed", CodeMeaning::Denied),
+            (200, "connection_missing", CodeMeaning::Denied),
+            (200, "provider_unavailable", CodeMeaning::Unavailable),
+            (200, "too_many_calls", CodeMeaning::Unavailable),
+            (503, "tools_unavailable", CodeMeaning::Unavailable),
+            (400, "invalid_arguments", CodeMeaning::Failed),
+            (504, "tool_timeout", CodeMeaning::Unknown),
+            (200, "outcome_unknown", CodeMeaning::Unknown),
         ] {
             assert_eq!(meaning(status, code), expected, "{status} {code}");
         }

@@ -6,12 +6,16 @@
 //! control plane believes them and no body.
 
 mod call_state;
+mod code;
 pub mod exec;
 pub mod mcp;
 
 use serde::{Deserialize, Serialize};
 
-pub use self::call_state::ToolCallState;
+pub use self::{
+    call_state::ToolCallState,
+    code::{CodeMeaning, ToolCode},
+};
 use crate::{
     id::ToolName,
     limit::{ByteSize, Millis},

@@ -5,6 +5,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 use http::HeaderValue;
 use platform_core::{
     connection::{ConnectionProvider, ConnectionScope},
+    host_tools::ToolCode,
     id::AccountId,
     secret::Secret,
 };
@@ -47,12 +48,12 @@ impl Bearer {
         let everything = ConnectionScope::everything();
         let resolved = self.connections.credential(&self.account, &self.provider, &everything).await;
         let credential = resolved.map_err(|error| ServerError::Credential {
-            code: error.code(),
+            code: error.tool_code(),
             message: error.message_for_agent(),
         })?;
         let value = HeaderValue::try_from(format!("Bearer {}", credential.token.expose()));
         let mut value = value.map_err(|_odd| ServerError::Credential {
-            code: "provider_refused",
+            code: ToolCode::ProviderRefused,
             message: "the credential fits no header".to_owned(),
         })?;
         value.set_sensitive(true);

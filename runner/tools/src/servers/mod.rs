@@ -18,7 +18,7 @@ use crate::{
     arguments::ArgumentSchema,
     caller::store_unavailable,
     catalog_entry::{CatalogEntry, CatalogTool},
-    tool::{Effect, ToolError, ToolSpec},
+    tool::{Effect, ToolCode, ToolError, ToolSpec},
 };
 
 /// Time of a call beside that of the tool: the start of its server, and the list of its tools.
@@ -63,11 +63,11 @@ impl ServerCatalog {
     /// # Errors
     /// A refusal.
     pub(crate) async fn get(&self, name: &ToolName) -> Result<Arc<CatalogTool>, ToolError> {
-        let unknown = || ToolError::denied("tool_unknown", format!("there is no tool {name}"));
+        let unknown = || ToolError::new(ToolCode::ToolUnknown, format!("there is no tool {name}"));
         let tool = self.tools.get(name).ok_or_else(unknown)?;
         let accepted = self.store.accepted_tool(&tool.server, &tool.tool).await;
         let accepted = accepted.map_err(|error| store_unavailable(&error))?;
-        let unavailable = |reason| ToolError::denied("tool_unavailable", format!("{name}: {reason}"));
+        let unavailable = |reason| ToolError::new(ToolCode::ToolUnavailable, format!("{name}: {reason}"));
         let accepted = accepted.ok_or_else(|| unavailable(not_accepted(tool)))?;
         self.compile(tool, &accepted).map_err(unavailable)
     }

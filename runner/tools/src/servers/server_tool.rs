@@ -5,7 +5,7 @@ use platform_runtime::report;
 use runner_mcp::{ServerError, ToolServers};
 
 use super::ConfiguredTool;
-use crate::tool::{Effect, Invocation, Tool, ToolError, ToolResult, ToolSpec};
+use crate::tool::{Effect, Invocation, Tool, ToolCode, ToolError, ToolResult, ToolSpec};
 
 /// Tool of a server.
 pub(super) struct ServerTool {
@@ -40,7 +40,7 @@ impl ServerTool {
                     self.spec.name
                 );
                 tracing::warn!(%server, tool, "tool of a server refused: its description has changed");
-                return Err(ToolError::denied("tool_changed", message));
+                return Err(ToolError::new(ToolCode::ToolChanged, message));
             }
             Some(Ok(_)) => {}
         }
@@ -49,7 +49,7 @@ impl ServerTool {
                 let words = result.texts();
                 let message =
                     format!("the third-party server `{server}` reports an error, in its own words: {words}");
-                Err(ToolError::failed("tool_failed", message))
+                Err(ToolError::new(ToolCode::ToolFailed, message))
             }
             Ok(result) => Ok(result.marked(server)),
             Err(error) => Err(self.failed(&error)),
@@ -57,7 +57,7 @@ impl ServerTool {
     }
 
     fn missing(&self, problem: &str) -> ToolError {
-        ToolError::denied("tool_unavailable", format!("{}: {problem}", self.spec.name))
+        ToolError::new(ToolCode::ToolUnavailable, format!("{}: {problem}", self.spec.name))
     }
 
     /// Returns the refusal of a call that was not sent.
@@ -65,7 +65,7 @@ impl ServerTool {
         let server = &self.tool.server;
         tracing::warn!(%server, error = report::chain(error), "tool server unavailable");
         match error {
-            ServerError::Credential { code, message } => ToolError::denied(code, message.clone()),
+            ServerError::Credential { code, message } => ToolError::new(*code, message.clone()),
             error => self.missing(&format!("server {server}: {}", error.for_agent())),
         }
     }
@@ -79,11 +79,13 @@ impl ServerTool {
             error if error.may_have_run() && self.spec.effect == Effect::Writes => {
                 ToolError::unknown(format!("{message}; the call may have had its effect"))
             }
-            ServerError::TimedOut { .. } => ToolError::failed("timed_out", message),
-            ServerError::TooLarge { .. } => ToolError::failed("result_too_large", message),
-            ServerError::Credential { code, message } => ToolError::failed(code, message.clone()),
-            ServerError::NotSent | ServerError::Busy { .. } => ToolError::failed("tool_unavailable", message),
-            _ => ToolError::failed("tool_failed", message),
+            ServerError::TimedOut { .. } => ToolError::new(ToolCode::TimedOut, message),
+            ServerError::TooLarge { .. } => ToolError::new(ToolCode::ResultTooLarge, message),
+            ServerError::Credential { code, message } => ToolError::new(*code, message.clone()),
+            ServerError::NotSent | ServerError::Busy { .. } => {
+                ToolError::new(ToolCode::ToolUnavailable, message)
+            }
+            _ => ToolError::new(ToolCode::ToolFailed, message),
         }
     }
 }

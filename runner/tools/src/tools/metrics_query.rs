@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::prometheus::Prometheus;
 use crate::{
     parts::Parts,
-    tool::{Invocation, Tool, ToolError, ToolResult, ToolSpec, tool_name},
+    tool::{Invocation, Tool, ToolCode, ToolError, ToolResult, ToolSpec, tool_name},
 };
 
 /// Time beyond that of a query until the tool is cut.
@@ -58,7 +58,7 @@ impl MetricsQuery {
     async fn query(&self, call: &Invocation) -> ToolResult {
         let Arguments { query: name, parameters, time } = call.arguments()?;
         let metrics = &self.settings.tools.metrics;
-        let unavailable = || ToolError::failed("tool_unavailable", "there is no such query");
+        let unavailable = || ToolError::new(ToolCode::ToolUnavailable, "there is no such query");
         let template = metrics.templates.get(&name).ok_or_else(unavailable)?;
         let prometheus = self.prometheus.as_ref().ok_or_else(unavailable)?;
         let as_text = |value: ParameterValue| match value {
@@ -68,11 +68,11 @@ impl MetricsQuery {
         let values = parameters.into_iter().map(|(name, value)| (name, as_text(value))).collect();
         let account = call.account.as_str();
         let query = template.query.render(&metrics.account_label, account, &values);
-        let query = query.map_err(|error| ToolError::failed("invalid_arguments", error.to_string()))?;
+        let query = query.map_err(|error| ToolError::new(ToolCode::InvalidArguments, error.to_string()))?;
         let data = prometheus.query(&query, time).await?;
         if has_other_account(&data, &metrics.account_label, account) {
             tracing::error!(query = name, "metrics of another account not passed on: the template is wrong");
-            return Err(ToolError::failed("tool_failed", "the answer has series of another account"));
+            return Err(ToolError::new(ToolCode::ToolFailed, "the answer has series of another account"));
         }
         Ok(json!({ "query": name, "result_type": data["resultType"], "result": data["result"] }))
     }

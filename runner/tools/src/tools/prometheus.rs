@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::{net::TcpStream, time::timeout};
 
-use crate::tool::ToolError;
+use crate::tool::{ToolCode, ToolError};
 
 /// Largest answer that is read.
 const MAX_ANSWER: usize = 1 << 20;
@@ -58,18 +58,18 @@ impl Prometheus {
         if let Some(time) = time {
             form.push_str(&format!("&time={time}"));
         }
-        let failed = |message: &str| ToolError::failed("tool_failed", message);
+        let failed = |message: &str| ToolError::new(ToolCode::ToolFailed, message);
         let body = match timeout(self.timeout, self.post(form)).await {
             Ok(Ok(Some(body))) => body,
             Ok(Ok(None)) => {
-                return Err(ToolError::failed("result_too_large", "the answer has more than 1 MiB"));
+                return Err(ToolError::new(ToolCode::ResultTooLarge, "the answer has more than 1 MiB"));
             }
             Ok(Err(error)) => {
                 tracing::warn!(error = report::chain(&error), "query of metrics failed");
                 return Err(failed("the metrics cannot be reached"));
             }
             Err(_elapsed) => {
-                return Err(ToolError::failed("timed_out", "the metrics did not answer in time"));
+                return Err(ToolError::new(ToolCode::TimedOut, "the metrics did not answer in time"));
             }
         };
         let answer: AnswerBody = serde_json::from_slice(&body)

@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{
     parts::Parts,
-    tool::{Invocation, Tool, ToolError, ToolResult, ToolSpec, tool_name},
+    tool::{Invocation, Tool, ToolCode, ToolError, ToolResult, ToolSpec, tool_name},
 };
 
 /// Longest time of a refresh: one that takes longer goes on, and is reported as pending before.
@@ -49,7 +49,7 @@ impl RepoRefresh {
 
     async fn refresh(&self, call: &Invocation) -> ToolResult {
         let Arguments { repository } = call.arguments()?;
-        let unknown = || ToolError::failed("not_found", format!("there is no repository {repository}"));
+        let unknown = || ToolError::new(ToolCode::NotFound, format!("there is no repository {repository}"));
         match RepoRegistry::of(&self.settings.sandbox).get(&repository) {
             Ok(_entry) => {}
             Err(RepoError::Unknown { .. }) => return Err(unknown()),
@@ -69,7 +69,7 @@ impl RepoRefresh {
 /// Returns the error for an agent, who is not shown what failed on the host.
 fn failed(error: &RepoError) -> ToolError {
     tracing::warn!(error = report::chain(error), "repository not refreshed for an agent");
-    ToolError::failed("tool_failed", "the repository could not be refreshed: the operator's log says why")
+    ToolError::new(ToolCode::ToolFailed, "the repository could not be refreshed: the operator's log says why")
 }
 
 impl Tool for RepoRefresh {

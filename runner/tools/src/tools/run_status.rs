@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::{
     caller::store_unavailable,
     parts::Parts,
-    tool::{Invocation, Tool, ToolError, ToolResult, ToolSpec, tool_name},
+    tool::{Invocation, Tool, ToolCode, ToolError, ToolResult, ToolSpec, tool_name},
 };
 
 /// `runs__status`
@@ -41,9 +41,10 @@ impl RunStatus {
     async fn status(&self, call: &Invocation) -> ToolResult {
         let Arguments { run_id } = call.arguments()?;
         let run_id = run_id.or_else(|| call.run_id.clone());
-        let run_id = run_id.ok_or_else(|| ToolError::failed("invalid_arguments", "`run_id` is missing"))?;
+        let run_id =
+            run_id.ok_or_else(|| ToolError::new(ToolCode::InvalidArguments, "`run_id` is missing"))?;
         // A run of another account is no other than one that does not exist.
-        let unknown = || ToolError::failed("not_found", format!("the account has no run {run_id}"));
+        let unknown = || ToolError::new(ToolCode::NotFound, format!("the account has no run {run_id}"));
         let run = match self.store.run(&run_id).await {
             Ok(run) if run.account == call.account => run,
             Ok(_) | Err(StoreError::Unknown { .. }) => return Err(unknown()),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     caller::store_unavailable,
     parts::Parts,
-    tool::{Effect, Invocation, ToolError, ToolSpec, tool_name},
+    tool::{Effect, Invocation, ToolCode, ToolError, ToolSpec, tool_name},
 };
 
 /// Name of the connection whose credential these tools use.
@@ -69,7 +69,7 @@ impl GitHubAccess {
             None => self
                 .credentials
                 .clone()
-                .ok_or_else(|| ToolError::failed("tool_unavailable", NO_CREDENTIAL))?,
+                .ok_or_else(|| ToolError::new(ToolCode::ToolUnavailable, NO_CREDENTIAL))?,
         };
         Ok(Issues::of(credentials, repository))
     }
@@ -96,24 +96,26 @@ const NO_CREDENTIAL: &str = "there is no credential for GitHub: set github.token
 /// Returns the error of a connection that gives no credential. The operator's log says more.
 fn no_credential(error: &CredentialError) -> ToolError {
     tracing::warn!(error = report::chain(error), "tool of GitHub without a credential of its account");
-    ToolError::failed(error.code(), error.message_for_agent())
+    ToolError::new(error.tool_code(), error.message_for_agent())
 }
 
 fn run_id(call: &Invocation) -> Result<&RunId, ToolError> {
     let message = "the tool acts in the repository of a run, and there is no run";
-    call.run_id.as_ref().ok_or_else(|| ToolError::failed("no_repository", message))
+    call.run_id.as_ref().ok_or_else(|| ToolError::new(ToolCode::NoRepository, message))
 }
 
 fn no_repository(run_id: &RunId) -> ToolError {
-    ToolError::failed(
-        "no_repository",
+    ToolError::new(
+        ToolCode::NoRepository,
         format!("run {run_id} works on no repository at the configured GitHub"),
     )
 }
 
 fn not_read(error: &StoreError, run_id: &RunId) -> ToolError {
     match error {
-        StoreError::Unknown { .. } => ToolError::failed("no_repository", format!("there is no run {run_id}")),
+        StoreError::Unknown { .. } => {
+            ToolError::new(ToolCode::NoRepository, format!("there is no run {run_id}"))
+        }
         error => store_unavailable(error),
     }
 }
@@ -153,13 +155,13 @@ pub(super) fn failed(error: &GitHubError, effect: Effect) -> ToolError {
             ToolError::unknown(format!("{error}; it may have had its effect"))
         }
         GitHubError::Refused { status: NOT_FOUND, .. } => {
-            ToolError::failed("not_found", "the repository has no such issue or pull request")
+            ToolError::new(ToolCode::NotFound, "the repository has no such issue or pull request")
         }
         // The operator's log says more.
         GitHubError::SecretFile { .. } | GitHubError::BadSecret { .. } => {
             tracing::warn!(error = report::chain(error), "tool of GitHub without a credential");
-            ToolError::failed("tool_failed", "the credential cannot be read")
+            ToolError::new(ToolCode::ToolFailed, "the credential cannot be read")
         }
-        error => ToolError::failed("tool_failed", error.to_string()),
+        error => ToolError::new(ToolCode::ToolFailed, error.to_string()),
     }
 }
