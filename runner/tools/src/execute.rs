@@ -223,13 +223,12 @@ impl Executor {
         }
         let listed = self.catalog.get(tool).await?;
         caller.check(&self.store).await?;
-        let (kind, many) = match self.approvals.are_needed(tool) {
-            true => (PermitKind::Approval, "the account has too many calls that wait for an approval"),
-            false => (PermitKind::Immediate, "the account has too many calls in flight"),
+        let kind = match self.approvals.are_needed(tool) {
+            true => PermitKind::Approval,
+            false => PermitKind::Immediate,
         };
         let permit = self.in_flight.enter(&caller.account, kind);
-        let permit = permit
-            .ok_or_else(|| ToolError::new(ToolCode::TooManyCalls, format!("{many}: try again later")))?;
+        let permit = permit.map_err(|many| ToolError::new(ToolCode::TooManyCalls, many.to_string()))?;
         let args = arguments::read(args)?;
         listed.schema.check(&args)?;
         let new = NewToolCall {

@@ -27,14 +27,14 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::execute::Executor;
+use crate::{execute::Executor, in_flight::MAX_WAITING};
 
 /// Mode of the socket: its owner and its group may connect. The peer's user is checked in any case.
 const SOCKET_MODE: u32 = 0o660;
 /// Mode of the socket's directory, which others may pass through to the socket.
 const DIR_MODE: u32 = 0o711;
-/// Most connections at a time. Others wait to be accepted.
-const MAX_CONNECTIONS: usize = 512;
+/// Most connections at a time. Others wait to be accepted. Half of them are for calls that run at once.
+const MAX_CONNECTIONS: usize = 2 * MAX_WAITING as usize;
 /// Longest time in which a client may send a request's head.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Longest wait for calls that read after the stop: nothing is lost with one that is cut.
