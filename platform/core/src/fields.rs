@@ -171,7 +171,7 @@ const TOOL: [Field; 4] = [
         name: "connection",
         holds: Holds::Untrusted,
         absence: Absence::LeftOut,
-        doc: "Connection whose credential the tool used.",
+        doc: "Id of the account's connection whose credential the tool used; left out if it used none of them.",
     },
     Field {
         name: "args_sha256",

@@ -6,7 +6,7 @@ use std::{
 };
 
 use platform_core::{
-    connection::{ConnectionKind, ConnectionProvider, ConnectionScope},
+    connection::{ConnectionId, ConnectionKind, ConnectionProvider, ConnectionScope},
     id::AccountId,
 };
 use platform_runtime::retry::Transient as _;
@@ -26,6 +26,15 @@ pub(crate) const GITHUB: &str = "github";
 /// Most sources that are kept.
 const MAX_SOURCES: usize = 1024;
 
+/// Source of an account's credentials at GitHub.
+#[derive(Debug, Clone)]
+pub struct AccountSource {
+    /// Connection that the credentials are of.
+    pub connection: ConnectionId,
+    /// The source.
+    pub credentials: Arc<CredentialSource>,
+}
+
 impl ConnectionBroker {
     /// Returns the source of an account's credentials for a repository at GitHub; `None` if the account has no connection
     /// for it, so that the operator's may be used. A connection that gives no credential is an error: the operator's has
@@ -37,7 +46,7 @@ impl ConnectionBroker {
         &self,
         account: &AccountId,
         repository: &RepositoryName,
-    ) -> Result<Option<Arc<CredentialSource>>, CredentialError> {
+    ) -> Result<Option<AccountSource>, CredentialError> {
         let scope = ConnectionScope::parse(&format!("{}/{}", repository.owner(), repository.name()));
         let Ok(provider) = ConnectionProvider::parse(GITHUB) else { return Ok(None) };
         let Some(scope) = scope.ok().filter(|_| self.is_configured()) else { return Ok(None) };
@@ -47,7 +56,7 @@ impl ConnectionBroker {
             Err(CredentialError::NoConnection { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let source = match stored.kind {
+        let credentials = match stored.kind {
             ConnectionKind::GitHubApp { .. } => {
                 let content = self.open(&stored)?;
                 self.store().record_connection_use(&stored).await;
@@ -59,7 +68,7 @@ impl ConnectionBroker {
                 Arc::new(source.map_err(|error| of_github(&stored, &error))?)
             }
         };
-        Ok(Some(source))
+        Ok(Some(AccountSource { connection: stored.id, credentials }))
     }
 
     /// Returns the credential of an installation, for all that it has.

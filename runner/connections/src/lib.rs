@@ -25,6 +25,7 @@ mod token_answer;
 pub use self::{
     broker::{ConnectionBroker, Credential},
     error::{AddError, CredentialError, SealFault},
+    github::AccountSource,
     keys::{KeyFileError, SealingKeys},
     manage::{ConnectionTest, MIN_TEST_INTERVAL, Resealed, TestedBy, WantedConnection},
 };

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use platform_core::limit::Millis;
+use platform_core::{connection::ConnectionId, limit::Millis};
 use platform_runtime::settings::ToolServer;
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
@@ -152,6 +152,16 @@ impl ServerSession {
             ServerError::TimedOut { seconds: self.timeout.0 / 1000 }
         })??;
         ServerResult::read(&answer)
+    }
+
+    /// Returns the connection whose credential the server was sent last, if it was sent one. A session is of one account,
+    /// whose calls all use the same connection, unless it is replaced meanwhile.
+    #[must_use]
+    pub fn connection(&self) -> Option<ConnectionId> {
+        match &self.link {
+            Link::Stdio(_) => None,
+            Link::Http(link) => link.connection(),
+        }
     }
 
     /// Ends the session if the server does not answer at all.

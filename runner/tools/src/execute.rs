@@ -10,6 +10,7 @@ use std::{
 };
 
 use platform_core::{
+    connection::ConnectionId,
     host_tools::ToolOutcome,
     id::{AccountId, RunId, ToolName},
 };
@@ -49,8 +50,8 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Executed {
     pub(crate) result: ToolResult,
-    /// Connection whose credential the tool could use.
-    pub(crate) connection: Option<String>,
+    /// Connection whose credential the tool has used.
+    pub(crate) connection: Option<ConnectionId>,
 }
 
 /// Executor of calls. Clones share what is in flight.
@@ -205,7 +206,7 @@ impl Executor {
         let args = arguments::read(args)?;
         listed.schema.check(&args)?;
         let TestCaller { account, run_id } = caller.clone();
-        run(&listed, &Invocation { account, run_id, args }).await
+        run(&listed, &Invocation::new(account, run_id, args)).await
     }
 
     /// Checks that a call may run.
@@ -243,8 +244,7 @@ impl Executor {
             args_shown: redaction::in_short(&listed.tool.spec().schema, &args),
             owner: self.owner.to_string(),
         };
-        let invocation =
-            Invocation { account: caller.account.clone(), run_id: Some(caller.run_id.clone()), args };
+        let invocation = Invocation::new(caller.account.clone(), Some(caller.run_id.clone()), args);
         Ok(Admitted { listed, invocation, new, permit })
     }
 
@@ -257,8 +257,8 @@ impl Executor {
         }
         let recorder = CallRecorder::new(self.store.clone(), self.tasks.clone(), new);
         let result = run(&listed, &invocation).await;
-        let connection = listed.tool.spec().connection.clone();
-        recorder.finish(end_of(&result, connection.as_deref()));
+        let connection = invocation.connection().cloned();
+        recorder.finish(end_of(&result, connection.as_ref()));
         Executed { result, connection }
     }
 
@@ -289,10 +289,10 @@ impl Executor {
             Ok(ToolCallBegun::Existing(stored)) => return stored_answer(&stored, &new),
             Err(error) => return error.into(),
         }
-        let connection = listed.tool.spec().connection.clone();
         let started = Instant::now();
         let result = run(&listed, &invocation).await;
-        if let Err(error) = self.store.end_tool_call(&new, &end_of(&result, connection.as_deref())).await {
+        let connection = invocation.connection().cloned();
+        if let Err(error) = self.store.end_tool_call(&new, &end_of(&result, connection.as_ref())).await {
             // A repeated call is answered with an unknown outcome, and runs no second time.
             tracing::error!(
                 run = %new.run_id,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use platform_core::host_tools::ToolOutcome;
+use platform_core::{connection::ConnectionId, host_tools::ToolOutcome};
 use platform_runtime::{report, task};
 use runner_store::{NewToolCall, Store, ToolCallEnd, ToolCallState};
 use tokio_util::task::TaskTracker;
@@ -61,8 +61,8 @@ impl Drop for CallRecorder {
 }
 
 /// Returns the end of a call, as it is stored. A tool may deny, too: then it has not acted.
-pub(crate) fn end_of(result: &ToolResult, connection: Option<&str>) -> ToolCallEnd {
-    let connection = connection.map(str::to_owned);
+pub(crate) fn end_of(result: &ToolResult, connection: Option<&ConnectionId>) -> ToolCallEnd {
+    let connection = connection.map(ToString::to_string);
     match result {
         Ok(value) => {
             let text = value.to_string();

@@ -111,8 +111,8 @@ fn answered(executed: Executed) -> Response {
 fn mark(headers: &mut HeaderMap, executed: &Executed) {
     let outcome = HeaderValue::from_static(executed.outcome().word());
     headers.insert(HeaderName::from_static(header::OUTCOME), outcome);
-    // A name of a connection fits a header.
-    if let Some(Ok(connection)) = executed.connection.as_deref().map(HeaderValue::from_str) {
+    // The id of a connection fits a header.
+    if let Some(Ok(connection)) = executed.connection.as_ref().map(|id| HeaderValue::from_str(id.as_str())) {
         headers.insert(HeaderName::from_static(header::CONNECTION), connection);
     }
 }

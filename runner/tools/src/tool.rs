@@ -1,10 +1,11 @@
 //! tool defines a host tool: its description, its effect and its limits, and how it is called.
 
-use std::time::Duration;
+use std::{sync::OnceLock, time::Duration};
 
 use futures_util::future::BoxFuture;
 pub(crate) use platform_core::host_tools::ToolCode;
 use platform_core::{
+    connection::ConnectionId,
     host_tools::ToolOutcome,
     id::{AccountId, RunId, ToolName, ToolServerName},
     limit::ByteSize,
@@ -45,7 +46,7 @@ pub(crate) struct ToolSpec {
     pub(crate) timeout: Duration,
     /// Largest result, as JSON.
     pub(crate) max_result: ByteSize,
-    /// Connection whose credential the tool uses.
+    /// Provider of the connection whose credential the tool uses, if the account has one.
     pub(crate) connection: Option<String>,
     /// Third-party server of the tool.
     pub(crate) server: Option<ToolServerName>,
@@ -83,9 +84,24 @@ pub(crate) struct Invocation {
     /// Run for which the tool acts; none if an operator tries the tool.
     pub(crate) run_id: Option<RunId>,
     pub(crate) args: Value,
+    connection: OnceLock<ConnectionId>,
 }
 
 impl Invocation {
+    pub(crate) const fn new(account: AccountId, run_id: Option<RunId>, args: Value) -> Self {
+        Self { account, run_id, args, connection: OnceLock::new() }
+    }
+
+    /// Notes the connection whose credential the tool uses. A call uses one at most.
+    pub(crate) fn note_connection(&self, connection: ConnectionId) {
+        self.connection.get_or_init(|| connection);
+    }
+
+    /// Returns the connection whose credential the tool has used, if it has used one.
+    pub(crate) fn connection(&self) -> Option<&ConnectionId> {
+        self.connection.get()
+    }
+
     /// Reads the arguments.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 
 use http::HeaderValue;
 use platform_core::{
-    connection::{ConnectionProvider, ConnectionScope},
+    connection::{ConnectionId, ConnectionProvider, ConnectionScope},
     host_tools::ToolCode,
     id::AccountId,
     secret::Secret,
@@ -25,6 +25,8 @@ pub(crate) struct Bearer {
     provider: ConnectionProvider,
     /// Credentials that were sent, the last one at the end.
     sent: Mutex<VecDeque<Arc<Secret>>>,
+    /// Connection of the last credential; none if there was no credential for the last request.
+    connection: Mutex<Option<ConnectionId>>,
 }
 
 impl fmt::Debug for Bearer {
@@ -40,13 +42,19 @@ impl Bearer {
         account: AccountId,
         provider: ConnectionProvider,
     ) -> Self {
-        Self { connections, account, provider, sent: Mutex::default() }
+        Self { connections, account, provider, sent: Mutex::default(), connection: Mutex::default() }
+    }
+
+    /// Returns the connection whose credential the last request had.
+    pub(super) fn connection(&self) -> Option<ConnectionId> {
+        self.connection.lock().clone()
     }
 
     /// Returns the value of the header with the credential.
     pub(super) async fn header(&self) -> Result<HeaderValue, ServerError> {
         let everything = ConnectionScope::everything();
         let resolved = self.connections.credential(&self.account, &self.provider, &everything).await;
+        *self.connection.lock() = resolved.as_ref().ok().map(|credential| credential.connection.clone());
         let credential = resolved.map_err(|error| ServerError::Credential {
             code: error.tool_code(),
             message: error.message_for_agent(),

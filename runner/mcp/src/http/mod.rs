@@ -22,6 +22,7 @@ use http::{
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
+use platform_core::connection::ConnectionId;
 use platform_runtime::{report, settings::ServiceUrl, sync::Mutex, task};
 use serde_json::{Value, json, value::RawValue};
 use tokio::task::AbortHandle;
@@ -128,6 +129,11 @@ impl HttpLink {
         self.session.lock().insert(VERSION, HeaderValue::from_static(version));
     }
 
+    /// Returns the connection whose credential the last request had, if it had one.
+    pub(crate) fn connection(&self) -> Option<ConnectionId> {
+        self.bearer.as_ref()?.connection()
+    }
+
     /// Returns whether the server knows the session no more.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Relaxed)
@@ -175,12 +181,6 @@ impl HttpLink {
         Ok(answered)
     }
 
-    /// Checks that what the server has sent has no credential in it.
-    fn check(&self, received: &[u8]) -> Result<(), ServerError> {
-        self.bearer.as_ref().map_or(Ok(()), |bearer| bearer.check(received))
-    }
-
-    async fn send(&self, method: Method, body: String) -> Result<HttpAnswer, ServerError> {
     /// Answers a request of the server. One that does not take the answer may give its own all the same, and may have
     /// acted before it asked: its failure says nothing about the call that it works on.
     async fn answer(&self, id: &RawValue, method: &str) {
@@ -192,6 +192,12 @@ impl HttpLink {
         }
     }
 
+    /// Checks that what the server has sent has no credential in it.
+    fn check(&self, received: &[u8]) -> Result<(), ServerError> {
+        self.bearer.as_ref().map_or(Ok(()), |bearer| bearer.check(received))
+    }
+
+    async fn send(&self, method: Method, body: String) -> Result<HttpAnswer, ServerError> {
         let request = self.with_headers(method, body).await?;
         let stream = self.dialer.open(&self.url.base).await?;
         let handshaken = http1::Builder::new().max_headers(64).handshake(TokioIo::new(stream)).await;

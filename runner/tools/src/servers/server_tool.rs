@@ -44,7 +44,11 @@ impl ServerTool {
             }
             Some(Ok(_)) => {}
         }
-        match session.call(tool, &call.args).await {
+        let answered = session.call(tool, &call.args).await;
+        if let Some(connection) = session.connection() {
+            call.note_connection(connection);
+        }
+        match answered {
             Ok(result) if result.is_error => {
                 let words = result.texts();
                 let message =

@@ -7,7 +7,7 @@ use platform_core::{
     secret::Secret,
 };
 use runner_connections::WantedConnection;
-use runner_store::{AtSamePlace, ConnectionPlace};
+use runner_store::{AtSamePlace, ConnectionPlace, UnixMillis};
 use serde_json::{Value, json};
 
 use crate::{
@@ -29,15 +29,21 @@ async fn world() -> World {
     world
 }
 
-async fn add(world: &World, scope: &str, secret: &str) {
+/// Adds a connection, and returns its id.
+async fn add(world: &World, scope: &str, secret: &str) -> String {
+    add_until(world, scope, secret, None).await
+}
+
+/// Adds a connection whose token ends at a time.
+async fn add_until(world: &World, scope: &str, secret: &str, expires: Option<UnixMillis>) -> String {
     let place = ConnectionPlace {
         account: AccountId::parse("acct-1").unwrap(),
         provider: ConnectionProvider::parse("github").unwrap(),
         scope: ConnectionScope::parse(scope).unwrap(),
     };
     let secret = Secret::new(secret.to_owned());
-    let wanted = WantedConnection { place, kind: ConnectionKind::Token, secret, expires: None };
-    world.parts.connections.add(wanted, AtSamePlace::Replace).await.unwrap();
+    let wanted = WantedConnection { place, kind: ConnectionKind::Token, secret, expires };
+    world.parts.connections.add(wanted, AtSamePlace::Replace).await.unwrap().id.to_string()
 }
 
 async fn read(world: &World, id: &str) -> Answer {
@@ -60,11 +66,15 @@ async fn a_tool_uses_the_accounts_own_credential() {
     assert_eq!(used(&world), TOKEN, "the control: without a connection, the operator's");
     world.github.accept(OWN_TOKEN);
     add(&world, "other/*", OWN_TOKEN).await;
-    read(&world, "c2").await;
+    let of_operator = read(&world, "c2").await;
     assert_eq!(used(&world), TOKEN, "a connection for other repositories is not used");
-    add(&world, "octo/*", OWN_TOKEN).await;
-    assert_eq!(read(&world, "c3").await.body["result"]["title"], json!("a bug"));
-    assert_eq!(used(&world), OWN_TOKEN);
+    assert_eq!(of_operator.connection(), "", "and no record says so");
+    let own = add(&world, "octo/*", OWN_TOKEN).await;
+    let of_account = read(&world, "c3").await;
+    assert_eq!(of_account.body["result"]["title"], json!("a bug"));
+    assert_eq!((used(&world).as_str(), of_account.connection()), (OWN_TOKEN, own.as_str()));
+    assert_eq!(world.ended_call("c2").await.connection, None);
+    assert_eq!(world.ended_call("c3").await.connection, Some(own));
     world.run("r2", "acct-2").await;
     let body =
         json!({ "runId": "r2", "callId": "c1", "tool": "github__read_issue", "args": { "number": 7 } });
@@ -96,6 +106,11 @@ async fn a_broken_connection_has_no_substitute() {
     let refused = read(&world, "c1").await;
     assert_eq!(refused.code(), "tool_failed", "GitHub does not take it: {refused:?}");
     assert_eq!(used(&world), OWN_TOKEN);
+    add_until(&world, "*", OWN_TOKEN, Some(UnixMillis(1))).await;
+    let sent = world.github.exchanges().len();
+    let refused = read(&world, "c2").await;
+    assert_eq!((refused.code(), refused.outcome()), ("connection_expired", "denied"), "{refused:?}");
+    assert_eq!((refused.connection(), world.github.exchanges().len()), ("", sent), "nothing ran");
     let calls = world.store.tool_calls(&crate::world::id("r1")).await.unwrap();
     assert!(!format!("{calls:?}").contains("canary"), "{calls:?}");
 }

@@ -207,7 +207,10 @@ async fn each_account_sends_its_own_credential() {
     double.behave(CallBehaviour::Result(text("noted")));
     world.run("r2", "acct-2").await;
     world.run("r3", "acct-3").await;
-    assert_eq!(call(&world, "c1").await.outcome(), "done");
+    let answer = call(&world, "c1").await;
+    let known = world.store.connections(&runner_store::AccountScope::All).await.unwrap();
+    let used = known.iter().find(|it| it.place.account.as_str() == "acct-1").unwrap();
+    assert_eq!((answer.outcome(), answer.connection()), ("done", used.id.as_str()));
     let by = |run: &str, account: &str| {
         let body = json!({ "runId": run, "callId": "c1", "tool": ADD, "args": {} });
         RawCall::of(platform_core::host_tools::EXEC_PATH, ADD, body.to_string().into_bytes())

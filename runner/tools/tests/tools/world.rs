@@ -83,6 +83,11 @@ impl Answer {
         self.headers.get(header::OUTCOME).map_or("", |value| value.to_str().unwrap())
     }
 
+    /// Returns the connection whose credential was used; empty if none was.
+    pub(crate) fn connection(&self) -> &str {
+        self.headers.get(header::CONNECTION).map_or("", |value| value.to_str().unwrap())
+    }
+
     pub(crate) fn code(&self) -> &str {
         self.body["error"]["code"].as_str().unwrap_or_default()
     }

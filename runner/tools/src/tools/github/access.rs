@@ -17,7 +17,7 @@ use crate::{
     tool::{Effect, Invocation, ToolCode, ToolError, ToolSpec, tool_name},
 };
 
-/// Name of the connection whose credential these tools use.
+/// Provider of the connections whose credentials these tools use.
 const CONNECTION: &str = "github";
 /// Status from which on a server may have done what it was asked.
 const SERVER_FAULTS: u16 = 500;
@@ -65,7 +65,10 @@ impl GitHubAccess {
         let repository = self.repository(run_id(call)?).await?;
         let own = self.connections.github_source(&call.account, &repository).await;
         let credentials = match own.map_err(|error| no_credential(&error))? {
-            Some(own) => own,
+            Some(own) => {
+                call.note_connection(own.connection);
+                own.credentials
+            }
             None => self
                 .credentials
                 .clone()
