@@ -16,7 +16,7 @@ use platform_core::{
 };
 use platform_runtime::{report, settings::Tools, task};
 use runner_store::{NewToolCall, Store, StoredToolCall, ToolCallBegun, ToolCallState};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -321,11 +321,17 @@ async fn run(listed: &CatalogTool, invocation: &Invocation) -> ToolResult {
         }
     };
     let bytes = result.to_string().len() as u64;
-    if bytes > spec.max_result.0 {
-        let message = format!("the result has {bytes} bytes, at most {} are passed on", spec.max_result.0);
-        return Err(ToolError::new(ToolCode::ResultTooLarge, message));
+    if bytes <= spec.max_result.0 {
+        return Ok(result);
     }
-    Ok(result)
+    let message = format!("the result has {bytes} bytes, at most {} are passed on", spec.max_result.0);
+    match spec.effect {
+        Effect::Reads => Err(ToolError::new(ToolCode::ResultTooLarge, message)),
+        // A failure would be tried again, and the effect would be there twice.
+        Effect::Writes => {
+            Ok(json!({ "_omitted": format!("the call was done, do not repeat it: {message}") }))
+        }
+    }
 }
 
 fn is_same(stored: &StoredToolCall, new: &NewToolCall) -> bool {

@@ -350,6 +350,26 @@ async fn what_a_server_reports_is_its_own_word() {
     let mut failed = text("disk is\u{1b}]0;x\u{7} full");
     failed["isError"] = true.into();
     for (id, behaviour, words) in [
+        }
+    }
+}
+
+/// A tool that writes has had its effect: its call is no failure that an agent tries again.
+#[tokio::test]
+async fn a_large_result_of_a_write_is_left_out() {
+    let large = text(&"x".repeat(500 << 10));
+    for (settings, code, outcome) in [("reads = ['add']", "result_too_large", "failed"), ("", "", "done")] {
+        let (world, double) = accepted(settings).await;
+        double.behave(CallBehaviour::Result(large.clone()));
+        let answer = call(&world, "c1").await;
+        assert_eq!((answer.code(), answer.outcome()), (code, outcome), "{settings}: {answer:?}");
+        let words = answer.body.to_string();
+        assert!(words.len() < 1000 && words.contains("bytes, at most 262144 are passed on"), "{words}");
+        if settings.is_empty() {
+            assert!(words.contains("_omitted") && words.contains("do not repeat it"), "{words}");
+            assert_eq!(world.ended_call("c1").await.state, ToolCallState::Done);
+            assert_eq!(call(&world, "c1").await.body, answer.body, "it is answered from the store");
+            assert_eq!(double.count("tools/call"), 1);
         ("c1", CallBehaviour::Result(failed), "in its own words: disk is full"),
         ("c2", CallBehaviour::Refusal, "it refused: no such note (-32602)"),
     ] {
