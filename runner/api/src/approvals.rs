@@ -1,6 +1,7 @@
 //! Serves decisions about calls of host tools that wait for a person.
 //!
-//! For a caller, calls of other accounts' runs are as absent as the runs.
+//! For a caller, calls of other accounts' runs are as absent as the runs. A caller that is bound to agents or repositories
+//! sees those of its account, as it sees the runs, and decides about those of runs that it may order.
 
 use axum::{
     Extension,
@@ -22,7 +23,7 @@ use crate::{
     json_response,
     operation::{AnswerSpec, Operation, schemas},
     problem::Problem,
-    runs::rfc3339,
+    runs::{may_order, rfc3339},
 };
 
 /// Most calls that are listed.
@@ -128,7 +129,7 @@ pub(crate) fn approve_operation() -> Operation {
     Operation::new("approveToolCall", "Lets a call of a host tool run.", call)
         .described("One decision is taken for each call. The call runs if its run still runs.")
         .without_query()
-        .refuses([Problem::CALL_NOT_WAITING])
+        .refuses([Problem::AGENT_FORBIDDEN, Problem::REPOSITORY_NOT_ALLOWED, Problem::CALL_NOT_WAITING])
 }
 
 /// Denies a call.
@@ -150,7 +151,7 @@ pub(crate) fn deny_operation() -> Operation {
         .described("One decision is taken for each call. The agent is given the reason.")
         .without_query()
         .optional_body::<DenialBody>(&json!({ "reason": "the comment names a customer" }))
-        .refuses([Problem::CALL_NOT_WAITING])
+        .refuses([Problem::AGENT_FORBIDDEN, Problem::REPOSITORY_NOT_ALLOWED, Problem::CALL_NOT_WAITING])
 }
 
 async fn decide(
@@ -163,6 +164,8 @@ async fn decide(
     let run_id = RunId::parse(run_id).map_err(|_invalid| Error::Route)?;
     let store = &context.opened().await?.store;
     let run = store.run_within(&run_id, &caller.scope()).await?;
+    // The call acts for the run: a decision about it takes the right to order the run.
+    may_order(store, caller, &run).await?;
     let decision = ToolDecision { verdict, by: caller.name() };
     match store.decide_tool_call(&run, call_id, &decision).await {
         Ok(call) => Ok(json_response(&ApprovalView::of(call))),

@@ -78,21 +78,24 @@ async fn a_denied_call_of_a_run_exits_with_three() {
 async fn a_principal_decides_about_its_own_account() {
     let agent = shell_agent(SCRIPT, CLOCK);
     let (world, up, api) = served("", &format!("{agent}\n")).await;
-    let principal = async |name: &str, account: &str, role: &str| {
-        let add = ["principals", "add", name, "--account", account, "--role", role];
+    let principal = async |name: &str, account: &str, rights: &[&str]| {
+        let add = [&["principals", "add", name, "--account", account, "--role"], rights].concat();
         let token = world.sluice().run(&add).await.stdout;
         api.clone().with_header("authorization", &format!("Bearer {}", token.trim()))
     };
-    let own = principal("own", "acct-7", "member").await;
-    let viewer = principal("viewer", "acct-7", "viewer").await;
-    let other = principal("other", "acct-8", "member").await;
+    let own = principal("own", "acct-7", &["member"]).await;
+    let viewer = principal("viewer", "acct-7", &["viewer"]).await;
+    let bound = principal("bound", "acct-7", &["member", "--agent", "test:other"]).await;
+    let other = principal("other", "acct-8", &["member"]).await;
     let order = json!({ "agentId": "test:sh", "model": "fake", "input": "q" });
     let ordered = own.post("/api/v1/runs", &order).await;
     assert_eq!(ordered.status, 201, "{}", ordered.text());
     let (run_id, call_id) = waiting(&world).await;
     assert_eq!(other.get("/api/v1/approvals").await.json()["approvals"], json!([]));
-    let listed = viewer.get("/api/v1/approvals").await.json();
-    assert_eq!(listed["approvals"][0]["callId"], json!(call_id), "{listed}");
+    for reader in [&viewer, &bound] {
+        let listed = reader.get("/api/v1/approvals").await.json();
+        assert_eq!(listed["approvals"][0]["callId"], json!(call_id), "{listed}");
+    }
     let details = own.get(&format!("/api/v1/runs/{run_id}")).await.json();
     assert_eq!(details["waitingToolCalls"], json!([call_id]), "{details}");
     let path = format!("/api/v1/runs/{run_id}/tools/{call_id}");
@@ -100,6 +103,8 @@ async fn a_principal_decides_about_its_own_account() {
         (&other, format!("{path}/approve"), 404),
         (&other, format!("{path}/deny"), 404),
         (&viewer, format!("{path}/approve"), 403),
+        (&bound, format!("{path}/approve"), 403),
+        (&bound, format!("{path}/deny"), 403),
         (&own, format!("/api/v1/runs/{run_id}/tools/nothing/approve"), 409),
     ] {
         let refused = caller.post(&path, &json!({})).await;

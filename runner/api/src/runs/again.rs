@@ -46,14 +46,12 @@ pub(crate) async fn again(
     refuse_query(request.uri())?;
     let opened = context.opened().await?;
     let run = find(&opened.store, &caller, &run_id).await?;
-    caller.may_run(&run.agent)?;
     may_repeat(&opened.store, &caller, &run).await?;
     let body = read_optional_json(request, MAX_BODY).await?.map(serde_json::from_value);
     let AttemptBody { attempt } = body.transpose().map_err(|error| invalid_body(&error))?.unwrap_or_default();
     // The request that started the present attempt may be repeated.
     if attempt != Some(run.attempt) {
-        let stored =
-            RunRequest::stored(&opened.store.record(&run.run_id).await?).map_err(NotAttempted::from)?;
+        let stored = stored_request(&opened.store, &run).await?;
         check_balance(&opened.store, &context.settings().get(), &run.account, &stored.spec.model).await?;
     }
     Ok(match start_next_attempt(&opened.store, &run.run_id, attempt).await? {
@@ -64,18 +62,35 @@ pub(crate) async fn again(
     })
 }
 
-/// Checks that the caller may use the repository of `run`, and that the limits of its own runs are no tighter.
+/// Checks that the caller may order what `run` does: that it may run its agent, and use its repository.
+pub(crate) async fn may_order(store: &Store, caller: &Caller, run: &Run) -> Result<(), Error> {
+    caller.may_run(&run.agent)?;
+    if caller.repositories().is_some() {
+        check_repository(caller, &stored_request(store, run).await?)?;
+    }
+    Ok(())
+}
+
+/// Checks that the caller may order what `run` does, and that the limits of its own runs are no tighter.
 async fn may_repeat(store: &Store, caller: &Caller, run: &Run) -> Result<(), Error> {
+    caller.may_run(&run.agent)?;
     if caller.is_operator() && caller.repositories().is_none() {
         return Ok(());
     }
-    let request = RunRequest::stored(&store.record(&run.run_id).await?).map_err(NotAttempted::from)?;
-    if let Some(repo) = &request.spec.repo {
-        repo.check_allowed(caller.repositories()).map_err(OrderError::from)?;
-    }
+    let request = stored_request(store, run).await?;
+    check_repository(caller, &request)?;
     if caller.is_operator() || caller.limits().allow(&request.spec.agent.budget) {
         Ok(())
     } else {
         Err(Error::Limits)
     }
+}
+
+async fn stored_request(store: &Store, run: &Run) -> Result<RunRequest, Error> {
+    Ok(RunRequest::stored(&store.record(&run.run_id).await?).map_err(NotAttempted::from)?)
+}
+
+fn check_repository(caller: &Caller, request: &RunRequest) -> Result<(), Error> {
+    let repo = request.spec.repo.as_ref();
+    Ok(repo.map_or(Ok(()), |repo| repo.check_allowed(caller.repositories())).map_err(OrderError::from)?)
 }

@@ -31,7 +31,7 @@ use serde::Deserialize;
 use utoipa::IntoParams;
 
 pub(crate) use self::{
-    again::again,
+    again::{again, may_order},
     calls::list_calls,
     changes::changes,
     download::download,
