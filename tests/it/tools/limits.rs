@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use harness::{Play, eventually, grant};
+use harness::{Answer, Play, eventually, grant};
 use http::Method;
 use platform_core::{
     budget::Budget,
@@ -105,16 +105,20 @@ async fn a_freeze_stops_tools_and_cuts_them() {
 async fn an_expired_run_calls_no_tools() {
     let tools = Tools::start().await;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    let grant = RunGrant { expires: Some(UnixSeconds(now + 2)), ..granted("r1", ToolLimits::default()) };
+    let limits = ToolLimits { calls: 1_000_000, calls_per_minute: 1_000_000, ..ToolLimits::default() };
+    let grant = RunGrant { expires: Some(UnixSeconds(now + 2)), ..granted("r1", limits) };
     let run = tools.world.run_with(grant).await;
     assert_eq!(run.agent.post("/tool/exec", &call("r1", CLOCK)).await.status, 200, "the control");
     let ask = || async {
         let body = call("r1", CLOCK).to_string();
-        run.agent.request(Method::POST, "/tool/exec", body.into()).await.map(|answer| answer.status.as_u16())
+        run.agent.request(Method::POST, "/tool/exec", body.into()).await
     };
-    drop(eventually("the run is over", ask, |status| !matches!(status, Ok(200))).await);
+    let is_done = |answer: &Answer| answer.status == 200;
+    let over = eventually("the run is over", ask, |asked| !asked.as_ref().is_ok_and(is_done)).await;
+    assert_eq!(refusal(&over.unwrap()), (400, "run_deadline_exceeded".to_owned()));
     let sent = tools.socket.seen().len();
-    drop(ask().await);
+    let again = ask().await;
+    assert!(!again.as_ref().is_ok_and(is_done), "{again:?}");
     assert_eq!(tools.socket.seen().len(), sent);
 }
 
