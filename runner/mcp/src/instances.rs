@@ -1,19 +1,24 @@
 //! instances keeps the sessions of all servers: one for each account that calls, or one for all if they share it.
 
-use std::{collections::BTreeMap, fmt, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use platform_core::id::{AccountId, ToolServerName};
 use platform_runtime::{
     report,
     retry::Backoff,
-    settings::{Settings, ToolServer},
+    settings::{ServerTransport, Settings, ToolServer},
     sync::Mutex,
     task,
 };
 use runner_connections::ConnectionBroker;
 use tokio::{
     sync::Mutex as AsyncMutex,
-    time::{Instant, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
 use crate::{error::ServerError, launch::Launcher, session::ServerSession};
@@ -24,6 +29,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// Age from which on the end of a session is no sign of a server that cannot run.
 const MIN_STABLE_AGE: Duration = Duration::from_secs(60);
+/// Time between two looks at a session whose last call began long ago, and may go on.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait for the removal of containers at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -107,7 +114,12 @@ impl ToolServers {
                 Ok(opened) => opened,
                 Err(_elapsed) => Err(ServerError::TimedOut { seconds: START_TIMEOUT.as_secs() }),
             };
-            state.begin(&name, opened)
+            let session = state.begin(&name, opened)?;
+            if matches!(server.transport, ServerTransport::Http(_)) {
+                let ending = instance.end_when_idle(Arc::downgrade(&session), server.idle_timeout.duration());
+                drop(task::spawn("idle session of a tool server", ending));
+            }
+            Ok(session)
         });
         starting.await.unwrap_or(Err(ServerError::Stopped))
     }
@@ -179,6 +191,28 @@ impl Instance {
     fn is_idle(&self) -> bool {
         let Ok(state) = self.state.try_lock() else { return false };
         state.session.as_ref().is_none_or(|session| Arc::strong_count(session) == 1)
+    }
+
+    /// Ends a session that has had no call for `idle`. A session over stdio ends by itself.
+    async fn end_when_idle(self: Arc<Self>, session: Weak<ServerSession>, idle: Duration) {
+        let mut due = *self.last_use.lock() + idle;
+        let instance = Arc::downgrade(&self);
+        drop(self);
+        while session.strong_count() > 0 {
+            sleep_until(due).await;
+            let Some(instance) = instance.upgrade() else { return };
+            if let Some(session) = instance.take_idle(idle) {
+                return session.close().await;
+            }
+            due = (*instance.last_use.lock() + idle).max(Instant::now() + IDLE_POLL_INTERVAL);
+        }
+    }
+
+    /// Takes the session, if no call uses it and the last one began `idle` ago.
+    fn take_idle(&self, idle: Duration) -> Option<Arc<ServerSession>> {
+        let mut state = self.state.try_lock().ok()?;
+        let is_used = Arc::strong_count(state.session.as_ref()?) > 1;
+        if is_used || self.last_use.lock().elapsed() < idle { None } else { state.session.take() }
     }
 
     async fn end(&self) {

@@ -114,7 +114,7 @@ fn read_server(name: &str, section: &Section<'_>) -> Option<(ToolServerName, Too
     let max_result = section.field("max_result", doc).at_most(&GREATEST_RESULT).or(MAX_RESULT);
     let doc = "Containers of the server, or sessions at it, at the same time: each account has its own.";
     let max_instances = section.field("max_instances", doc).or(MAX_INSTANCES);
-    let doc = "Time without a call after which a container is stopped. The next call starts it.";
+    let doc = "Time without a call after which a container or a session ends. The next call starts it.";
     let idle_timeout = section.field("idle_timeout", doc).or(IDLE_TIMEOUT);
     let doc =
         "Set if all accounts share one container or session: what one of them stores there, others may read.";

@@ -94,6 +94,12 @@ impl McpDouble {
         self.script.lock().unwrap().tools = tools;
     }
 
+    /// Returns the numbers of sessions begun and ended.
+    pub(crate) fn sessions(&self) -> (u32, u32) {
+        let script = self.script.lock().unwrap();
+        (script.sessions, script.ended)
+    }
+
     /// Returns how often a method was received.
     pub(crate) fn count(&self, method: &str) -> usize {
         self.script.lock().unwrap().received.iter().filter(|(received, _)| received == method).count()
@@ -141,29 +147,29 @@ async fn serve(State(double): State<McpDouble>, method: Method, headers: HeaderM
             let behaviour = double.script.lock().unwrap().behaviour.clone();
             called_tool(behaviour, &message["id"]).await
         }
+        "" if matches!(double.script.lock().unwrap().behaviour, CallBehaviour::DeafEvents(_)) => {
+            reply(400, "text/plain", vec![])
+        }
         _ => reply(202, "application/json", vec![]),
     }
 }
 
 async fn called_tool(behaviour: CallBehaviour, id: &Value) -> Response {
     let answer = |result: Value| json!({ "jsonrpc": "2.0", "id": id, "result": result }).to_string();
-        "" if matches!(double.script.lock().unwrap().behaviour, CallBehaviour::DeafEvents(_)) => {
-            reply(400, "text/plain", vec![])
-        }
     match behaviour {
         CallBehaviour::Result(result) => reply(200, "application/json", answer(result).into_bytes()),
         CallBehaviour::Events(result) | CallBehaviour::DeafEvents(Some(result)) => {
             let events = format!("data: {}\n\nevent: message\ndata: {}\n\n", question(), answer(result));
             reply(200, "text/event-stream", events.into_bytes())
         }
+        CallBehaviour::DeafEvents(None) => {
+            reply(200, "text/event-stream", format!("data: {}\n\n", question()).into_bytes())
+        }
         CallBehaviour::Raw(media_type, bytes) => reply(200, media_type, bytes),
         CallBehaviour::Redirect(status, to) => {
             let mut response = reply(status, "text/plain", vec![]);
             response.headers_mut().insert("location", to.parse().unwrap());
             response
-        }
-        CallBehaviour::DeafEvents(None) => {
-            reply(200, "text/event-stream", format!("data: {}\n\n", question()).into_bytes())
         }
         CallBehaviour::Status(status) => reply(status, "text/plain", vec![]),
         CallBehaviour::Refusal => {
@@ -178,11 +184,11 @@ async fn called_tool(behaviour: CallBehaviour, id: &Value) -> Response {
     }
 }
 
-fn reply(status: u16, media_type: &str, body: Vec<u8>) -> Response {
-    Response::builder().status(status).header("content-type", media_type).body(Body::from(body)).unwrap()
-}
-}
-
 /// Returns a request that a server sends to its client.
 fn question() -> Value {
     json!({ "jsonrpc": "2.0", "id": 9, "method": "sampling/createMessage", "params": {} })
+}
+
+fn reply(status: u16, media_type: &str, body: Vec<u8>) -> Response {
+    Response::builder().status(status).header("content-type", media_type).body(Body::from(body)).unwrap()
+}

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::{
     mcp_double::{CallBehaviour, McpDouble, text, tool},
-    world::{Answer, RawCall, World},
+    world::{Answer, RawCall, World, eventually},
 };
 
 const ADD: &str = "notes__add";
@@ -298,6 +298,16 @@ async fn instances_of_a_server_are_bounded() {
 }
 
 #[tokio::test]
+async fn a_session_without_calls_ends() {
+    let (world, double) = accepted("idle_timeout = '200ms'").await;
+    let (sessions, ended) = double.sessions();
+    assert_eq!(call(&world, "c1").await.outcome(), "done");
+    eventually("the session has ended", async || (double.sessions().1 == ended + 1).then_some(())).await;
+    assert_eq!(call(&world, "c2").await.outcome(), "done", "the next call begins one");
+    assert_eq!(double.sessions().0, sessions + 2);
+}
+
+#[tokio::test]
 async fn a_server_that_asks_over_http_is_refused() {
     for behaviour in [CallBehaviour::Events(text("noted")), CallBehaviour::DeafEvents(Some(text("noted")))] {
         let (world, double) = accepted("").await;
@@ -323,6 +333,7 @@ async fn each_fault_is_a_clear_error() {
         (CallBehaviour::Raw("application/json", huge.clone()), "result_too_large", "more than"),
         (CallBehaviour::Raw("text/event-stream", huge), "result_too_large", "more than"),
         (CallBehaviour::Raw("text/event-stream", vec![]), "tool_failed", "without the answer"),
+        (CallBehaviour::DeafEvents(None), "tool_failed", "without the answer"),
         (frame(r#"{"jsonrpc":"2.0","id":999,"result":{}}"#), "tool_failed", "none to its request"),
         (frame(r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#), "tool_failed", "none to its request"),
         (frame("{}"), "tool_failed", "no message"),
@@ -336,20 +347,9 @@ async fn each_fault_is_a_clear_error() {
             assert!(answer.body.to_string().len() < 2000);
             let stored = world.ended_call("c1").await;
             assert_eq!(stored.code.as_deref(), Some(expected), "it has one row");
-        (CallBehaviour::DeafEvents(None), "tool_failed", "without the answer"),
             let again = call(&world, "c1").await;
             let repeated = if settings.is_empty() { 1 } else { 2 };
             assert_eq!((again.code(), double.count("tools/call")), (expected, repeated), "{words}");
-        }
-    }
-}
-
-#[tokio::test]
-async fn what_a_server_reports_is_its_own_word() {
-    let (world, double) = accepted("").await;
-    let mut failed = text("disk is\u{1b}]0;x\u{7} full");
-    failed["isError"] = true.into();
-    for (id, behaviour, words) in [
         }
     }
 }
@@ -370,6 +370,16 @@ async fn a_large_result_of_a_write_is_left_out() {
             assert_eq!(world.ended_call("c1").await.state, ToolCallState::Done);
             assert_eq!(call(&world, "c1").await.body, answer.body, "it is answered from the store");
             assert_eq!(double.count("tools/call"), 1);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_a_server_reports_is_its_own_word() {
+    let (world, double) = accepted("").await;
+    let mut failed = text("disk is\u{1b}]0;x\u{7} full");
+    failed["isError"] = true.into();
+    for (id, behaviour, words) in [
         ("c1", CallBehaviour::Result(failed), "in its own words: disk is full"),
         ("c2", CallBehaviour::Refusal, "it refused: no such note (-32602)"),
     ] {
