@@ -17,8 +17,9 @@ usage: cogni-tool list [--json]
              --json adds the JSON Schema of their arguments
   exec       calls the tool NAME once and prints its result as JSON;
              ARGUMENTS is a JSON object, or - to read it from standard input
-  --call-id  id of the call, instead of a new random one: a call with the id of
-             an earlier one does not run again, and gets that one's answer
+  --call-id  id of the call, instead of a new random one: with the id of an
+             earlier call, a tool that writes runs if it has not run yet, and
+             else gets that call's answer; a tool that reads runs again
 
 examples:
   cogni-tool list

@@ -48,8 +48,8 @@ fn no_answer(reason: &str, call_id: Option<&str>) -> String {
     match call_id {
         None => reason.to_owned(),
         Some(id) => format!(
-            "{reason}; the call may have had its effect. `cogni-tool exec --call-id {id}` with the same arguments asks \
-             how it ended, and does not run it again"
+            "{reason}; the call may have had its effect. `cogni-tool exec --call-id {id}` with the same arguments says \
+             how it ended; a tool that writes runs if it has not run yet"
         ),
     }
 }

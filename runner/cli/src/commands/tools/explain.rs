@@ -78,7 +78,7 @@ pub(super) async fn explain(context: &Context, arguments: &Arguments) -> Result<
     Ok(Exit::Success)
 }
 
-/// ToolJudge of which tools a run may call.
+/// Judge that says which tools a run may call, and why.
 struct ToolJudge<'l> {
     /// Lists of the order, and that of the account as it is configured now.
     lists: ToolLists<'l>,
