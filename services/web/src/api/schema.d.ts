@@ -7602,7 +7602,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: the role does not allow the action. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            /** @description `agent_forbidden`: the principal may not run the agent. `forbidden`: the role does not allow the action. `repository_not_allowed`: the principal may not use the repository, although its account may. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
             403: {
                 headers: {
                     [name: string]: unknown;
@@ -7717,7 +7717,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `forbidden`: the role does not allow the action. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            /** @description `agent_forbidden`: the principal may not run the agent. `forbidden`: the role does not allow the action. `repository_not_allowed`: the principal may not use the repository, although its account may. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
             403: {
                 headers: {
                     [name: string]: unknown;
