@@ -22,11 +22,13 @@ const BEGIN: &str = "UPDATE reconciliations SET pass_from = $1, pass_position = 
      WHERE installation = $3 AND holder = $4";
 const ADVANCE: &str = "UPDATE reconciliations SET pass_position = $1, lease_until = $2 \
      WHERE installation = $3 AND holder = $4";
-/// Ends a pass. What it covers is added to what earlier ones cover, if there is no gap between.
-const END: &str = "UPDATE reconciliations SET completed = pass_began, lease_until = 0, \
-     covered_from = CASE WHEN covered_until >= pass_from AND covered_from < pass_from THEN covered_from ELSE pass_from END, \
-     covered_until = CASE WHEN covered_until > pass_position THEN covered_until ELSE pass_position END, \
-     pass_from = NULL, pass_position = NULL, pass_began = NULL WHERE installation = $1 AND holder = $2";
+/// Adds a pass to what earlier ones cover, unless it has left a gap after them.
+const COVER: &str = "UPDATE reconciliations SET completed = pass_began, \
+     covered_from = CASE WHEN covered_from < pass_from THEN covered_from ELSE pass_from END, \
+     covered_until = CASE WHEN covered_until > pass_position THEN covered_until ELSE pass_position END \
+     WHERE installation = $1 AND holder = $2 AND pass_from <= $3";
+const END: &str = "UPDATE reconciliations SET lease_until = 0, pass_from = NULL, pass_position = NULL, pass_began = NULL \
+     WHERE installation = $1 AND holder = $2";
 const RELEASE: &str = "UPDATE reconciliations SET lease_until = 0 WHERE installation = $1 AND holder = $2";
 /// Finds the latest receipts account by account, as an index has them. Each account with a receipt has a balance.
 pub(super) const EARLIEST_OPEN: &str = "SELECT MIN(r.called) AS called FROM balances b CROSS JOIN receipts r \
@@ -39,9 +41,9 @@ pub(super) const EARLIEST_OPEN: &str = "SELECT MIN(r.called) AS called FROM bala
 pub struct LedgerProgress {
     /// Time now.
     pub now: UnixMillis,
-    /// The last pass that was completed.
+    /// The last pass that was completed and left no gap.
     pub earlier: Option<EarlierPass>,
-    /// Time up to which the ledger was read by passes that were completed.
+    /// Time up to which the ledger was read without a gap, by passes that were completed.
     pub covered_until: Option<UnixMillis>,
     /// Pass that was begun and not completed.
     pub unfinished: Option<UnfinishedPass>,
@@ -158,12 +160,21 @@ impl Store {
         .await
     }
 
-    /// Records that the pass is completed, and gives the lease back.
+    /// Records that the pass is completed, and gives the lease back. A pass that began after `unread`, the time of the
+    /// first calls that no earlier one has read, covers nothing: a later pass reads the calls between.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn end_ledger_pass(&self, holder: &Worker) -> Result<(), Error> {
-        self.set_ledger_lease(END, holder).await
+    pub async fn end_ledger_pass(&self, holder: &Worker, unread: UnixMillis) -> Result<(), Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let cover = sqlx::query(COVER).bind(self.installation.as_str()).bind(holder.to_string());
+            cover.bind(unread.0).execute(tx.connection()).await.map_err(failed(ACTION))?;
+            let end = sqlx::query(END).bind(self.installation.as_str()).bind(holder.to_string());
+            end.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            tx.commit(ACTION).await
+        })
+        .await
     }
 
     /// Gives the lease back. A pass that was begun can be resumed.
@@ -171,14 +182,10 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn release_ledger(&self, holder: &Worker) -> Result<(), Error> {
-        self.set_ledger_lease(RELEASE, holder).await
-    }
-
-    async fn set_ledger_lease(&self, statement: &'static str, holder: &Worker) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let query = sqlx::query(statement).bind(self.installation.as_str()).bind(holder.to_string());
-            query.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            let release = sqlx::query(RELEASE).bind(self.installation.as_str()).bind(holder.to_string());
+            release.execute(tx.connection()).await.map_err(failed(ACTION))?;
             tx.commit(ACTION).await
         })
         .await

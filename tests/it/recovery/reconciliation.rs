@@ -119,6 +119,15 @@ async fn receipts_come_to_what_the_ledger_says() {
     let again = test.reconcile().await;
     assert_eq!((again.0, counts(&again.1)), (code, counts(&report)));
     assert!(test.charged().await.values().all(|sum| *sum == 250_000_000));
+    // Both have left the calls before that hour unread: the next one reads them, and leaves none.
+    for unread in
+        [Duration::from_secs(23 * 60 * 60)..Duration::MAX, Duration::ZERO..Duration::from_secs(60 * 60)]
+    {
+        let read = test.world.sluice().run(&["billing", "reconcile", "--json"]).await.result();
+        let time = |name: &str| read[name].as_u64().unwrap();
+        let span = Duration::from_millis(time("until_ms") - time("from_ms"));
+        assert!(unread.contains(&span), "{read}");
+    }
     test.end().await;
 }
 

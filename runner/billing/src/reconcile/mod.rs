@@ -31,7 +31,7 @@ use self::{
 const MAX_COMPARED: usize = 100;
 /// Time after its begin in which a pass can be resumed. A later one reads its rows again: others may have come.
 const RESUME_WITHIN: Millis = Millis::seconds(60 * 60);
-/// Time that the first pass covers, if it is not told another.
+/// Time before the first pass that is read without being asked for.
 const FIRST_PASS: Millis = Millis::seconds(24 * 60 * 60);
 /// Time in which a call without a row is looked for in each pass.
 const OPEN_CALLS: Millis = Millis::seconds(60 * 60);
@@ -149,7 +149,7 @@ impl Reconciler {
         let span = LedgerSpan { from, until: now.after(CLOCK_SKEW), now, delay };
         let missing = self.store.newly_missing(span, progress.earlier.map(|earlier| earlier.began)).await?;
         self.metrics.reconciled(Finding::Missing, missing);
-        self.store.end_ledger_pass(&self.holder).await?;
+        self.store.end_ledger_pass(&self.holder, unread(progress)).await?;
         self.metrics.reconciliation_succeeded(u64::try_from(now.0 / 1000).unwrap_or_default());
         Ok(span)
     }
@@ -165,11 +165,8 @@ impl Reconciler {
             ReconcileFrom::Time(time) => return Ok(time.min(progress.now)),
             ReconcileFrom::Unread(hinted) => hinted,
         };
-        let unread = match progress.covered_until {
-            None => progress.now.before(FIRST_PASS),
-            // A row may come after those of later calls.
-            Some(covered) => covered.before(delay).before(delay),
-        };
+        // A row may come after those of later calls.
+        let unread = unread(progress).before(delay).before(delay);
         let open = self.store.earliest_open_call(progress.now.before(OPEN_CALLS)).await?;
         let earliest = [Some(unread), open, hinted].into_iter().flatten().min().unwrap_or(unread);
         Ok(earliest.before(CLOCK_SKEW))
@@ -230,6 +227,11 @@ impl Reconciler {
             LedgerAdvance::Lost => Err(ReconcileError::Busy),
         }
     }
+}
+
+/// Returns the time of the first calls that no pass has read.
+fn unread(progress: LedgerProgress) -> UnixMillis {
+    progress.covered_until.unwrap_or(progress.now.before(FIRST_PASS))
 }
 
 /// Returns whether a pass from `from` on can be resumed where `pass` has stopped.

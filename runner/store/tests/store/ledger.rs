@@ -9,8 +9,8 @@ use platform_core::{
 };
 use runner_model::{receipt::ChargeReason, reconciliation::Finding};
 use runner_store::{
-    Adjusted, Comparison, ComparisonTerms, EarlierPass, LedgerAdvance, LedgerLease, LedgerReport, LedgerSpan,
-    Store, UnixMillis, Worker,
+    Adjusted, Comparison, ComparisonTerms, EarlierPass, LedgerAdvance, LedgerLease, LedgerProgress,
+    LedgerReport, LedgerSpan, Store, UnixMillis, Worker,
 };
 
 use crate::{
@@ -27,6 +27,7 @@ crate::on_both!(
     a_row_may_come_before_its_receipt,
     one_process_at_a_time_reads_the_ledger,
     a_pass_is_resumed_where_it_was_stopped,
+    a_pass_after_a_gap_covers_nothing,
 );
 
 /// Cost of each call in `calls`.
@@ -177,32 +178,53 @@ async fn one_process_at_a_time_reads_the_ledger(database: Database) {
     assert_eq!(store.advance_ledger_pass(&one, position, LEASE).await.unwrap(), LedgerAdvance::Lost);
 }
 
+/// Returns the progress of the ledger that `worker` leases.
+async fn progress(store: &Store, worker: &Worker) -> LedgerProgress {
+    match store.lease_ledger(worker, LEASE).await.unwrap() {
+        LedgerLease::Taken(progress) => progress,
+        LedgerLease::Busy => panic!("another process has the lease"),
+    }
+}
+
+/// Reads the ledger from a time until another, where the calls from `unread` on are unread. Returns the time that is
+/// covered then.
+async fn pass(store: &Store, from: i64, until: i64, unread: i64) -> (Option<i64>, Option<i64>) {
+    let worker = Worker::named("one");
+    progress(store, &worker).await;
+    store.begin_ledger_pass(&worker, UnixMillis(from)).await.unwrap();
+    store.advance_ledger_pass(&worker, UnixMillis(until), LEASE).await.unwrap();
+    store.end_ledger_pass(&worker, UnixMillis(unread)).await.unwrap();
+    let ended = progress(store, &worker).await;
+    assert_eq!(ended.unfinished, None);
+    (ended.earlier.map(|earlier| earlier.from.0), ended.covered_until.map(|until| until.0))
+}
+
 async fn a_pass_is_resumed_where_it_was_stopped(database: Database) {
     let store = database.open().await;
     let worker = Worker::named("one");
-    let progress = async |store: &Store| match store.lease_ledger(&worker, LEASE).await.unwrap() {
-        LedgerLease::Taken(progress) => progress,
-        LedgerLease::Busy => panic!("another process has the lease"),
-    };
-    let first = progress(&store).await;
+    let first = progress(&store, &worker).await;
     assert_eq!((first.earlier, first.covered_until, first.unfinished), (None, None, None));
     store.begin_ledger_pass(&worker, UnixMillis(100)).await.unwrap();
     store.advance_ledger_pass(&worker, UnixMillis(250), LEASE).await.unwrap();
     store.close().await;
     let store = open(&database.address()).await.unwrap();
-    let pass = progress(&store).await.unfinished.unwrap();
+    let pass = progress(&store, &worker).await.unfinished.unwrap();
     assert_eq!((pass.from, pass.position), (UnixMillis(100), UnixMillis(250)));
-    store.end_ledger_pass(&worker).await.unwrap();
-    let ended = progress(&store).await;
+    store.end_ledger_pass(&worker, UnixMillis(100)).await.unwrap();
+    let ended = progress(&store, &worker).await;
     assert_eq!((ended.covered_until, ended.unfinished), (Some(UnixMillis(250)), None));
     assert_eq!(ended.earlier, Some(EarlierPass { from: UnixMillis(100), began: pass.began }));
-    // The next pass continues it; one after a gap begins anew.
-    for (from, until, covered_from) in [(200, 300, 100), (400, 500, 400)] {
-        store.begin_ledger_pass(&worker, UnixMillis(from)).await.unwrap();
-        store.advance_ledger_pass(&worker, UnixMillis(until), LEASE).await.unwrap();
-        store.end_ledger_pass(&worker).await.unwrap();
-        let ended = progress(&store).await;
-        assert_eq!(ended.earlier.unwrap().from, UnixMillis(covered_from));
-        assert_eq!(ended.covered_until, Some(UnixMillis(until)));
-    }
+}
+
+async fn a_pass_after_a_gap_covers_nothing(database: Database) {
+    let store = database.open().await;
+    // Calls from 100 on are unread, so the first pass leaves a gap before it.
+    assert_eq!(pass(&store, 200, 300, 100).await, (None, None));
+    assert_eq!(pass(&store, 100, 300, 100).await, (Some(100), Some(300)));
+    // One after a gap leaves its calls to the next.
+    assert_eq!(pass(&store, 400, 500, 300).await, (Some(100), Some(300)));
+    assert_eq!(pass(&store, 300, 500, 300).await, (Some(100), Some(500)));
+    // Older calls may be read again, and further back.
+    assert_eq!(pass(&store, 200, 600, 500).await, (Some(100), Some(600)));
+    assert_eq!(pass(&store, 50, 600, 600).await, (Some(50), Some(600)));
 }

@@ -27,7 +27,7 @@ const GRACE: Duration = Duration::from_secs(5);
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
-    /// Calls that began at this time or later: a time (RFC 3339), a day (UTC), or a time ago (`90m`). Without it, those that no reconciliation has read
+    /// Calls that began at this time or later: a time (RFC 3339), a day (UTC), or a time ago (`90m`). Without it, those that no reconciliation has read; at first, those of the last day
     #[arg(long, value_name = "TIME")]
     since: Option<When>,
     /// Most differences to list of receipts, and of rows
