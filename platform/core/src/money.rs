@@ -21,10 +21,26 @@ pub struct SignedNanoDollars(pub i64);
 
 /// Error for a text that is not an amount of money.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not an amount of dollars such as `2.50`")]
-pub struct InvalidDollars {
-    /// Text that was given.
-    pub text: String,
+pub enum InvalidDollars {
+    /// Not an amount, or more than can be counted.
+    #[error("`{text}` is not an amount of dollars such as `2.50`")]
+    Malformed {
+        /// Text that was given.
+        text: String,
+    },
+    /// An amount with more digits than are counted.
+    #[error("`{text}` is finer than the smallest unit, a billionth of a dollar (0.000000001)")]
+    TooFine {
+        /// Text that was given.
+        text: String,
+    },
+}
+
+/// Amount that a text names.
+enum ReadDollars {
+    Exact(NanoDollars),
+    /// The nearest billionth, halves up.
+    Rounded(NanoDollars),
 }
 
 impl NanoDollars {
@@ -32,6 +48,15 @@ impl NanoDollars {
     /// halves up. Returns `None` for anything that is not a finite amount of at least zero.
     #[must_use]
     pub fn parse_dollars(text: &str) -> Option<Self> {
+        match ReadDollars::of(text)? {
+            ReadDollars::Exact(amount) | ReadDollars::Rounded(amount) => Some(amount),
+        }
+    }
+}
+
+impl ReadDollars {
+    /// Reads a number; `None` if it is no finite amount of at least zero.
+    fn of(text: &str) -> Option<Self> {
         const NANO: i32 = 9;
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
@@ -47,14 +72,18 @@ impl NanoDollars {
         let value: u128 = digits.parse().ok()?;
         let shift = exponent.checked_add(NANO)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
         let power = 10u128.checked_pow(shift.unsigned_abs());
-        let nanos = match (shift >= 0, power) {
-            (true, Some(power)) => value.checked_mul(power)?,
-            (true, None) if value == 0 => 0,
+        let (nanos, rest) = match (shift >= 0, power) {
+            _ if value == 0 => (0, 0),
+            (true, Some(power)) => (value.checked_mul(power)?, 0),
             (true, None) => return None,
-            (false, Some(power)) => value / power + u128::from(value % power >= power.div_ceil(2)),
-            (false, None) => 0,
+            (false, Some(power)) => {
+                let rest = value % power;
+                (value / power + u128::from(rest >= power.div_ceil(2)), rest)
+            }
+            (false, None) => (0, value),
         };
-        u64::try_from(nanos).ok().map(Self)
+        let amount = u64::try_from(nanos).ok().map(NanoDollars)?;
+        Some(if rest == 0 { Self::Exact(amount) } else { Self::Rounded(amount) })
     }
 }
 
@@ -69,10 +98,13 @@ impl NanoDollars {
 impl FromStr for NanoDollars {
     type Err = InvalidDollars;
 
-    /// Reads dollars as a person writes them: `2.50` or `$2.50`.
+    /// Reads dollars as a person writes them: `2.50` or `$2.50`. Never rounds: a small price would be none.
     fn from_str(text: &str) -> Result<Self, InvalidDollars> {
-        Self::parse_dollars(text.trim().trim_start_matches('$'))
-            .ok_or_else(|| InvalidDollars { text: text.to_owned() })
+        match ReadDollars::of(text.trim().trim_start_matches('$')) {
+            Some(ReadDollars::Exact(amount)) => Ok(amount),
+            Some(ReadDollars::Rounded(_)) => Err(InvalidDollars::TooFine { text: text.to_owned() }),
+            None => Err(InvalidDollars::Malformed { text: text.to_owned() }),
+        }
     }
 }
 

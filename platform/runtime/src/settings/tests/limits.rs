@@ -114,6 +114,26 @@ fn a_markup_is_exact_or_refused() {
 }
 
 #[test]
+fn a_price_is_exact_or_refused() {
+    let prices = |input: &str| format!("[prices.m]\ninput = '{input}'\noutput = '1'");
+    for (text, nanos) in
+        [("0.000000001", 1), ("1e-9", 1), ("$2.50", 2_500_000_000), ("0.1000000000", 100_000_000), ("0", 0)]
+    {
+        assert_eq!(parse(&prices(text)).unwrap().prices["m"].input.0, nanos, "{text}");
+    }
+    for (text, told) in [
+        ("0.0000000004", "is finer than the smallest unit, a billionth of a dollar (0.000000001)"),
+        ("0.0000000015", "is finer than the smallest unit"),
+        ("1e-99", "is finer than the smallest unit"),
+        ("1e99", "is not an amount of dollars such as `2.50`"),
+        ("-1", "is not an amount of dollars such as `2.50`"),
+    ] {
+        let error = parse(&prices(text)).unwrap_err().to_string();
+        assert!(error.contains(&format!("s.toml:2: prices.m.input: `{text}` {told}")), "{error}");
+    }
+}
+
+#[test]
 fn an_account_may_have_a_floor_of_its_own() {
     let settings =
         parse("[billing]\nfloor = -5\n[accounts.a]\nfloor = 10\n[accounts.b]\nrequests = 1").unwrap();
