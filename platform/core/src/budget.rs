@@ -180,6 +180,12 @@ pub struct Price {
 const MILLION: u128 = 1_000_000;
 
 impl Price {
+    /// Returns whether no token costs anything.
+    #[must_use]
+    pub fn is_zero(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Returns the highest cost of this many tokens of prompts and answers.
     #[must_use]
     pub fn most(&self, input: u64, output: u64) -> NanoDollars {

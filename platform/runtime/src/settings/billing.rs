@@ -9,7 +9,7 @@ use platform_core::{
 };
 
 use super::Settings;
-use crate::config::Section;
+use crate::config::{About, Section, ValidationError};
 
 /// Shortest interval between two reconciliations, and shortest delay of a row.
 const MIN_INTERVAL: Millis = Millis::seconds(1);
@@ -19,7 +19,7 @@ const LEDGER_DELAY: Millis = Millis::seconds(60);
 /// `[billing]`
 #[derive(Debug, Clone)]
 pub struct Billing {
-    /// Models whose calls cost nothing, by the name in the request.
+    /// Models whose calls may cost nothing, by the name in the request.
     pub free_models: BTreeSet<ModelName>,
     /// Rate by which costs become credits.
     pub rate: CreditRate,
@@ -50,7 +50,7 @@ impl Billing {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let free_models = section.field(
             "free_models",
-            "Models whose calls cost nothing, by the name in the request. A call of any other model with a cost of 0 is unpriced.",
+            "Models whose calls may cost nothing, by the name in the request. A cost that the upstream reports is charged all the same, and without one such a call costs 0; that of any other model without a price is unpriced. They have no price in `[prices]` but 0, and no floor refuses their calls.",
         );
         let markup = section.field(
             "markup",
@@ -81,6 +81,19 @@ impl Billing {
             floor: floor.optional(),
         }
     }
+}
+
+/// Returns the conflicts between free models and prices: a price is charged, and no floor would refuse the call.
+pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
+    let priced = settings.billing.free_models.iter().filter_map(|model| {
+        let (name, price) = settings.price_of(model.as_str())?;
+        let problem = format!(
+            "`{model}` is listed as free, and [prices.\"{name}\"] has a price for it: take it off the list, or give it `input = \"0\"` and `output = \"0\"` in [prices.\"{model}\"]"
+        );
+        let about = || About::Setting("billing.free_models".to_owned());
+        (!price.is_zero()).then(|| ValidationError { about: about(), problem })
+    });
+    priced.collect()
 }
 
 impl Settings {

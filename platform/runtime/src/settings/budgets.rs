@@ -206,6 +206,12 @@ impl Settings {
     /// Returns whether calls of `model` have a price.
     #[must_use]
     pub fn has_price(&self, model: &str) -> bool {
-        self.prices.contains_key(model) || self.prices.contains_key(ANY)
+        self.price_of(model).is_some()
+    }
+
+    /// Returns the price of `model`, and the name under which it is configured.
+    pub(super) fn price_of(&self, model: &str) -> Option<(&str, Price)> {
+        let found = self.prices.get_key_value(model).or_else(|| self.prices.get_key_value(ANY));
+        found.map(|(name, price)| (name.as_str(), *price))
     }
 }

@@ -137,6 +137,7 @@ impl Settings {
             errors.extend(gateways::errors(settings));
             errors.extend(gateway_volumes::errors(settings));
             errors.extend(budgets::errors(settings));
+            errors.extend(billing::errors(settings));
             errors.extend(proxy::errors(settings));
             match checked {
                 Ok(result) if errors.is_empty() => return Ok(result),

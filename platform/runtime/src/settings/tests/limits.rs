@@ -134,6 +134,24 @@ fn a_price_is_exact_or_refused() {
 }
 
 #[test]
+fn a_free_model_has_no_price() {
+    let lists = |prices: &str| format!("[billing]\nfree_models = ['m']\n{prices}");
+    let price = |model: &str, input: &str| format!("[prices.'{model}']\ninput = '{input}'\noutput = '0'\n");
+    for (prices, told) in [
+        (price("m", "1"), "`m` is listed as free, and [prices.\"m\"] has a price for it"),
+        (price("*", "1"), "`m` is listed as free, and [prices.\"*\"] has a price for it"),
+        (price("m", "0") + "cached = '1'\n", "[prices.\"m\"] has a price for it"),
+    ] {
+        let error = error(&lists(&prices));
+        assert!(error.contains("billing.free_models: ") && error.contains(told), "{prices}: {error}");
+    }
+    // The controls: a price of 0, beside a price for all other models, and prices of others.
+    for prices in [price("m", "0") + &price("*", "1"), price("n", "1"), String::new()] {
+        parse(&lists(&prices)).unwrap();
+    }
+}
+
+#[test]
 fn an_account_may_have_a_floor_of_its_own() {
     let settings =
         parse("[billing]\nfloor = -5\n[accounts.a]\nfloor = 10\n[accounts.b]\nrequests = 1").unwrap();
