@@ -35,12 +35,16 @@ fn each_alert_fires_and_is_silent() {
         let (alert, does) = name.split_once(' ').unwrap();
         covered.entry(alert.to_owned()).or_default().push(does.to_owned());
     }
+    let mut more = 0;
     for alert in &alerts {
-        assert_eq!(covered.remove(alert).unwrap_or_default(), ["is silent", "fires"], "{alert}");
+        let cases = covered.remove(alert).unwrap_or_default();
+        assert_eq!(cases[..2], ["is silent", "fires"], "{alert}");
+        more += cases.len() / 2 - 1;
     }
     assert!(covered.is_empty(), "cases of no alert: {covered:?}");
     let silent = names_after(&cases, "exp_alerts: []").len();
-    assert_eq!((silent, names_after(&cases, "- exp_labels: ").len()), (alerts.len(), alerts.len()));
+    let of_each = alerts.len() + more;
+    assert_eq!((silent, names_after(&cases, "- exp_labels: ").len()), (of_each, of_each));
     run_cases(&rules).unwrap();
 }
 
@@ -52,9 +56,14 @@ fn promtool_sees_wrong_rules() {
         ("sluicegate_journal_open == 0", "sluicegate_journal_open == 2"),
         ("sluicegate_journal_open == 0", "sluicegate_journal_open >= 0"),
         ("sluicegate_journal_lag) > 10000", "sluicegate_journal_lag) > 8000"),
+        // A difference of two samples is negative after a restart.
+        (
+            r#"increase(sluice_receipts_total{reason="unpriced"}[10m])"#,
+            r#"delta(sluice_receipts_total{reason="unpriced"}[10m])"#,
+        ),
     ] {
         assert!(rules.contains(expression), "{expression}");
         let found = run_cases(&rules.replace(expression, wrong)).unwrap_err();
-        assert!(found.contains("FAILED") && found.contains("SluicegateJournal"), "{wrong}: {found}");
+        assert!(found.contains("FAILED") && found.contains("alertname: Sluicegate"), "{wrong}: {found}");
     }
 }
