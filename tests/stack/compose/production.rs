@@ -151,7 +151,13 @@ fn names_of_the_files_exist() {
     let file = read("sluicegate.yaml");
     assert_eq!(keys(&file["services"]), SERVICES.into_iter().collect());
     let proxy = &file["services"]["llm-proxy-openclaw"];
-    let gateway = &read("openclaw.yaml")["services"]["llm-proxy-openclaw"];
+    let openclaw = read("openclaw.yaml");
+    assert_eq!(
+        (&file["name"], &openclaw["name"]),
+        (&json!("sluicegate"), &json!("sluicegate")),
+        "one project"
+    );
+    let gateway = &openclaw["services"]["llm-proxy-openclaw"];
     for key in ["image", "networks", "volumes", "read_only", "cap_drop", "security_opt", "restart"] {
         assert_eq!(proxy[key], gateway[key], "both files describe one service: {key}");
     }
@@ -161,8 +167,8 @@ fn names_of_the_files_exist() {
         assert_eq!(settings["properties"]["proxy"]["properties"][key]["default"], target);
         assert!(texts(&proxy["volumes"]).any(|volume| volume.ends_with(&format!(":{target}"))), "{target}");
     }
-    let openclaw = text("platform/compose/openclaw/openclaw.json");
-    assert!(openclaw.contains("http://llm-proxy-openclaw:8080/v1"), "{openclaw}");
+    let config = text("platform/compose/openclaw/openclaw.json");
+    assert!(config.contains("http://llm-proxy-openclaw:8080/v1"), "{config}");
     let version = text("scripts/litellm.sh");
     let version = version.lines().find_map(|line| line.strip_prefix("VERSION=")).unwrap();
     let image = format!("ghcr.io/berriai/litellm-database:v{version}");
