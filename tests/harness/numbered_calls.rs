@@ -97,6 +97,12 @@ impl NumberedCalls {
     }
 }
 
+/// Returns the account of the call with this number.
+#[must_use]
+pub(crate) fn account_of(number: u64) -> AccountId {
+    account(number % ACCOUNTS)
+}
+
 /// Returns the account with this number.
 ///
 /// # Panics

@@ -18,7 +18,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::numbered_calls::NumberedCalls;
+use crate::numbered_calls::{NumberedCalls, account_of};
 
 /// A LiteLLM with a ledger, as far as reconciliation knows it.
 #[derive(Debug, Clone)]
@@ -49,6 +49,7 @@ impl GeneratedRows {
         let call_id = self.calls.call_id(number).to_string();
         let mut row = row(&format!("chatcmpl-{number}"), Some(&call_id), self.calls.began(number));
         row["spend"] = json!((self.spend)(number));
+        row["end_user"] = json!(account_of(number).as_str());
         row
     }
 }
@@ -248,7 +249,7 @@ pub fn row(request_id: &str, call_id: Option<&str>, began: SystemTime) -> Value 
         "total_tokens": 17, "prompt_tokens": 11, "completion_tokens": 6, "startTime": litellm_time(began),
         "endTime": litellm_time(began + Duration::from_millis(5)), "model": "openai/fake", "model_group": "fake",
         "custom_llm_provider": "openai", "user": "default_user_id", "cache_hit": "None", "request_tags": [],
-        "end_user": "acct-other", "status": "success", "litellm_call_id": call_id, "session_id": "",
+        "end_user": "acct-1", "status": "success", "litellm_call_id": call_id, "session_id": "",
         "metadata": { "status": null, "spend_logs_metadata": { "call_id": call_id }, "litellm_call_id": call_id },
     })
 }

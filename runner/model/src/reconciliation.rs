@@ -19,7 +19,7 @@ pub enum Finding {
     Missing,
     /// Several calls were written to one row, so that the ledger knows the cost of one of them.
     Collapsed,
-    /// The row is of no call of this installation: the key has another user.
+    /// The row is of no call of this installation, or names another account than the call's: LiteLLM has another user.
     Foreign,
 }
 

@@ -24,11 +24,11 @@ const ACTION: &str = "compare the upstream's ledger with receipts";
 /// Selects the receipt of a call, what was charged for it in all, and its cost in other rows of the ledger. A reference
 /// belongs to one installation, so corrections are looked up by it alone: SQLite would read all of the installation's
 /// receipts instead.
-pub(super) const FIND: &str = "SELECT installation, run, attempt, call_id, nanodollars, charge_reason, called, created, nanodollars + \
+pub(super) const FIND: &str = "SELECT installation, account, run, attempt, call_id, nanodollars, charge_reason, called, created, nanodollars + \
      (SELECT CAST(COALESCE(SUM(c.nanodollars), 0) AS BIGINT) FROM receipts c WHERE c.corrects = r.source_reference) \
      AS charged, \
      (SELECT CAST(COALESCE(SUM(l.nanodollars), 0) AS BIGINT) FROM ledger_rows l WHERE l.call_id = r.call_id \
-     AND l.installation = r.installation AND l.request_id <> $1) AS others \
+     AND l.installation = r.installation AND l.request_id <> $1 AND l.finding <> 'foreign') AS others \
      FROM receipts r WHERE r.call_id = $2 AND r.source_system = $3";
 pub(super) const SAME_ID: &str =
     "SELECT call_id FROM ledger_rows WHERE installation = $1 AND request_id = $2";
@@ -91,6 +91,8 @@ enum Charged {
     Unknown,
     /// A call of another installation in the same store.
     OfAnotherInstallation,
+    /// A call of another account than the row's. Other users of LiteLLM may choose the call ids of their calls.
+    OfAnotherAccount,
     Call(Box<ChargedCall>),
 }
 
@@ -160,7 +162,9 @@ impl Store {
             // The journal's consumer may be a moment behind.
             Charged::Unknown if UnixMillis(row.began_ms).after(terms.delay).0 > tx.now => return Ok(()),
             Charged::Unknown if row.key == SpendKey::Other => return Ok(()),
-            Charged::Unknown => RowFinding { finding: Finding::Foreign, is_late: false },
+            Charged::Unknown | Charged::OfAnotherAccount => {
+                RowFinding { finding: Finding::Foreign, is_late: false }
+            }
             Charged::Call(found) => {
                 let figure = LedgerFigure::of(row, found.others, sharers);
                 let finding = Finding::of(found.charge, figure);
@@ -204,6 +208,11 @@ impl Store {
         let Some(found) = found else { return Ok(Charged::Unknown) };
         if text(&found, "installation")? != self.installation.as_str() {
             return Ok(Charged::OfAnotherInstallation);
+        }
+        // LiteLLM before 1.81 knows no account of some calls.
+        let account = text(&found, "account")?;
+        if row.account.as_ref().is_some_and(|named| *named != JournalText::of(&account)) {
+            return Ok(Charged::OfAnotherAccount);
         }
         ChargedCall::read(&found).map(|call| Charged::Call(Box::new(call)))
     }

@@ -25,6 +25,7 @@ crate::on_both!(
     calls_that_share_a_row_are_collapsed,
     a_call_is_missing_until_its_row_comes,
     a_row_may_come_before_its_receipt,
+    a_row_of_another_account_corrects_nothing,
     one_process_at_a_time_reads_the_ledger,
     a_pass_is_resumed_where_it_was_stopped,
     a_pass_after_a_gap_covers_nothing,
@@ -160,6 +161,27 @@ async fn a_row_may_come_before_its_receipt(database: Database) {
     assert_eq!(open, Some(UnixMillis(2)), "the row is read again");
     reconcile(&store, &[row(1, COST), row(2, COST)], TERMS).await;
     assert_eq!(counts(&store).await, [("agreed", 2)]);
+}
+
+async fn a_row_of_another_account_corrects_nothing(database: Database) {
+    let store = with_calls(&database, 2).await;
+    let of = |id: &str, account: Option<&str>, seq| SpendRow {
+        request_id: JournalText::of(id),
+        account: account.map(JournalText::of),
+        ..row(seq, 5)
+    };
+    for key in [SpendKey::Own, SpendKey::Other] {
+        let forged = SpendRow { key, ..of("forged", Some("acct-2"), 1) };
+        let comparison = reconcile(&store, &[forged], TERMS).await;
+        assert_eq!(comparison.corrections, [], "{key:?}");
+    }
+    assert_eq!(counts(&store).await, [("missing", 2), ("foreign", 1)]);
+    // The controls: a key of the run, and an account that LiteLLM does not know. The forged row adds nothing.
+    let rows = [SpendRow { key: SpendKey::Other, ..of("a", Some("acct-1"), 1) }, of("b", None, 2)];
+    let amounts = reconcile(&store, &rows, TERMS).await.corrections;
+    let amounts: Vec<_> = amounts.iter().map(|correction| correction.amount).collect();
+    assert_eq!(amounts, [NanoDollars(5), NanoDollars(5)]);
+    assert_eq!(counts(&store).await, [("corrected", 2), ("foreign", 1)]);
 }
 
 async fn one_process_at_a_time_reads_the_ledger(database: Database) {

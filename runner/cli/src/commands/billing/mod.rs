@@ -47,7 +47,7 @@ Outcomes:
   late       the row came after its call was counted as missing
   missing    a receipt without a row
   collapsed  several calls were written to one row
-  foreign    a row of no call of this installation: the key has another user
+  foreign    a row of no call of this installation, or of another account than the call's
 Exit code 1 if there are late, missing, collapsed or foreign ones. A late row has one of the other outcomes, too.")]
     Reconcile(reconcile::Arguments),
     /// Write all receipts, one a line, as NDJSON or CSV
