@@ -20,6 +20,9 @@ async fn receipts_equal_the_upstreams_ledger() {
     is_found("a receipt comes twice", &evidence, |evidence| {
         evidence.receipts.push(evidence.receipts[0].clone());
     });
+    is_found("another account pays", &evidence, |evidence| {
+        evidence.receipts[0].account += "0";
+    });
     is_found("a call is charged less", &evidence, |evidence| {
         let charged = evidence.receipts.iter_mut().find(|receipt| receipt.nanodollars > 0);
         charged.unwrap().nanodollars -= 1;

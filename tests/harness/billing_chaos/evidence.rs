@@ -29,6 +29,8 @@ const CALL_ID: &str = "x-test-call-id";
 pub struct Evidence {
     /// Number of runs by state.
     pub runs: BTreeMap<String, usize>,
+    /// Accounts with which runs were ordered, by run.
+    pub accounts: BTreeMap<String, String>,
     /// Requests that the upstream served, in the order in which they arrived.
     pub served: Vec<ServedRequest>,
     /// Calls that the journal has as sent, by id.
@@ -78,6 +80,10 @@ pub struct ReceiptSeen {
     pub call: String,
     /// Reference of the receipt.
     pub reference: String,
+    /// Run that made the call.
+    pub run: String,
+    /// Account that pays.
+    pub account: String,
     /// Amount in nano-dollars; less than zero if it corrects one that was too large.
     pub nanodollars: i64,
     /// Reason for the amount.
@@ -89,8 +95,8 @@ pub struct ReceiptSeen {
 }
 
 impl Evidence {
-    /// Waits until everything is booked, reconciles, and gathers.
-    pub(super) async fn gather(world: &World, victims: &Victims, runs: BTreeMap<String, usize>) -> Self {
+    /// Waits until everything is booked, reconciles, and gathers all but what the play itself knows of its runs.
+    pub(super) async fn gather(world: &World, victims: &Victims) -> Self {
         let served = served(world).await;
         let sent = sent_calls(world).await;
         await_receipts(world).await;
@@ -101,7 +107,8 @@ impl Evidence {
         let reported = serde_json::from_value(reconciled.result()["counts"].clone()).unwrap();
         let lines = sent.len();
         Self {
-            runs,
+            runs: BTreeMap::new(),
+            accounts: BTreeMap::new(),
             served,
             lines,
             sent: sent.into_iter().collect(),
@@ -165,6 +172,8 @@ async fn receipts(world: &World) -> Vec<ReceiptSeen> {
             ReceiptSeen {
                 call: text("call_id"),
                 reference: text("source_reference"),
+                run: text("run_id"),
+                account: text("account"),
                 nanodollars: receipt["nanodollars"].as_i64().unwrap(),
                 reason: text("charge_reason"),
                 called_ms: receipt["called_ms"].as_u64().unwrap(),

@@ -63,6 +63,7 @@ impl Evidence {
         }
         self.compare_served(&mut found);
         self.compare_receipts(&mut found);
+        self.compare_accounts(&mut found);
         self.compare_spend(&mut found);
         found.faults.truncate(MAX_FAULTS);
         found
@@ -105,6 +106,13 @@ impl Evidence {
             }
         }
         found.faults.extend(counts.keys().map(|reference| format!("{reference} is of no call")));
+    }
+
+    /// Checks that each receipt, corrections included, is of the account with which its run was ordered.
+    fn compare_accounts(&self, found: &mut Findings) {
+        let wrong =
+            self.receipts.iter().filter(|receipt| self.accounts.get(&receipt.run) != Some(&receipt.account));
+        found.faults.extend(wrong.map(|receipt| format!("another account pays: {receipt:?}")));
     }
 
     fn was_served(&self, call: &str) -> bool {

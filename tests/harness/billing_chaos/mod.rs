@@ -83,12 +83,23 @@ impl BillingChaos {
         let (states, ()) = futures_util::join!(executed, chaos);
         let mut runs = BTreeMap::new();
         states.into_iter().for_each(|state| *runs.entry(state).or_default() += 1);
+        let accounts = (0..self.runs).map(|number| (run(number), account(number))).collect();
 
-        let evidence = Evidence::gather(&world, &victims, runs).await;
+        let evidence = Evidence { runs, accounts, ..Evidence::gather(&world, &victims).await };
         victims.up.take().unwrap().stop(Signal::TERM).await;
         world.assert_nothing_left().await;
         evidence
     }
+}
+
+/// Returns the id of the run with this number.
+fn run(number: usize) -> String {
+    format!("r{number}")
+}
+
+/// Returns the account that pays for it.
+fn account(number: usize) -> String {
+    format!("acct-{}", number % ACCOUNTS)
 }
 
 /// Run of a play.
@@ -103,8 +114,8 @@ impl Order<'_> {
     /// Orders the run, cancels it if that is planned, and returns its state after its end.
     async fn execute(&self) -> String {
         let Plan { agent, model, prompt, cancelled } = self.plan;
-        let run = RunId::parse(&format!("r{}", self.number)).unwrap();
-        let account = format!("acct-{}", self.number % ACCOUNTS);
+        let run = RunId::parse(&run(self.number)).unwrap();
+        let account = account(self.number);
         let order = ["run", "--detach", "--run-id", run.as_str(), "--account", &account, "--agent", agent];
         let ordered = self.world.sluice().run(&[&order[..], &["--model", model, prompt]].concat()).await;
         assert_eq!(ordered.code, Some(0), "{ordered:?}");
