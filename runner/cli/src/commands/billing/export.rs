@@ -16,7 +16,8 @@ use crate::commands::{Error, exit::Exit, runs::format_time};
 /// Receipts of a page: the memory that an export needs.
 const PAGE: u32 = 1000;
 const HEADER: &str = "called,created,source_system,source_reference,receipt_kind,account,user,run_id,attempt,call_id,\
-                      graph,executor_type,model,input_tokens,output_tokens,nanodollars,credits,charge_reason,corrects\r\n";
+                      graph,executor_type,model,input_tokens,output_tokens,tokens_source,nanodollars,credits,markup,\
+                      credits_per_dollar,charge_reason,corrects\r\n";
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
@@ -89,8 +90,11 @@ fn row(StoredReceipt { receipt, created }: &StoredReceipt) -> String {
         model.as_ref().map(JournalText::as_str).into(),
         tokens.input.into(),
         tokens.output.into(),
+        receipt.tokens_source.word().into(),
         receipt.amount.0.into(),
         receipt.credits.0.into(),
+        receipt.rate.markup.to_string().into(),
+        u64::from(receipt.rate.credits_per_dollar.get()).into(),
         receipt.reason.word().into(),
         receipt.corrects().map(ToString::to_string).into(),
     ])
