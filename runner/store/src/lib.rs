@@ -133,7 +133,7 @@ pub use self::{
     read::{Event, Filter, History, Page, Record},
     receipt_sums::ReceiptSums,
     receipts::{ReceiptFilter, ReceiptPlace, StoredReceipt},
-    reconciliation::{LedgerAdvance, LedgerLease, LedgerProgress, UnfinishedPass},
+    reconciliation::{LastLedgerPass, LedgerAdvance, LedgerLease, LedgerProgress, UnfinishedPass},
     relays::{NewRelay, RelayProgress, StoredRelay},
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},

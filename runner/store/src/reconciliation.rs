@@ -60,6 +60,15 @@ pub struct UnfinishedPass {
     pub began: UnixMillis,
 }
 
+/// The last pass that was completed and left no gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastLedgerPass {
+    /// Time at which it began.
+    pub at: UnixMillis,
+    /// Time since then.
+    pub age: Millis,
+}
+
 /// Answer to a request for the lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LedgerLease {
@@ -187,6 +196,24 @@ impl Store {
             let release = sqlx::query(RELEASE).bind(self.installation.as_str()).bind(holder.to_string());
             release.execute(tx.connection()).await.map_err(failed(ACTION))?;
             tx.commit(ACTION).await
+        })
+        .await
+    }
+
+    /// Returns the last pass that was completed and left no gap; `None` before the first.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn last_ledger_pass(&self) -> Result<Option<LastLedgerPass>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let mut tx = self.begin().await?;
+            let found = sqlx::query(FIND).bind(self.installation.as_str());
+            let found = found.fetch_optional(tx.connection()).await.map_err(failed(ACTION))?;
+            let at = found.map(|row| time(&row, "completed")).transpose()?.flatten();
+            Ok(at.map(|at| LastLedgerPass {
+                at,
+                age: Millis(u64::try_from(tx.now - at.0).unwrap_or_default()),
+            }))
         })
         .await
     }

@@ -61,6 +61,27 @@ impl Reconciled {
         Self { world, ledger, up }
     }
 
+    /// Starts `sluice up` again, with another interval.
+    async fn restarted(self, from: &str, to: &str) -> Self {
+        let Self { mut world, ledger, up } = self;
+        up.stop(Signal::TERM).await;
+        world.reconfigure(from, to);
+        let up = Up::start(world.sluice()).await;
+        Self { world, ledger, up }
+    }
+
+    /// Returns the metrics of `sluice up`.
+    async fn metrics(&self) -> String {
+        self.api().get("/metrics").await.text()
+    }
+
+    /// Returns the time of the last reconciliation according to the metrics, in seconds; 0 before the first.
+    async fn last_success(&self) -> u64 {
+        let metrics = self.metrics().await;
+        let name = "sluice_reconciliation_last_success_timestamp_seconds ";
+        metrics.lines().find_map(|line| line.strip_prefix(name)).unwrap().parse().unwrap()
+    }
+
     /// Calls a model `count` times, each for `dollars` according to the ledger, and waits for the receipts.
     async fn call(&self, count: usize, dollars: Option<f64>) {
         let before = self.charged().await.len();
@@ -204,17 +225,25 @@ async fn a_killed_reconciliation_is_resumed() {
 
 #[tokio::test]
 async fn receipts_are_reconciled_by_themselves() {
-    let test = Reconciled::with("reconcile_every = '1s'").await;
+    let test = Reconciled::with("reconcile_every = '1h'").await;
+    // The first one is due at once, and the next in an hour: a restart neither forgets nor repeats it.
+    let last = || test.last_success();
+    let first = eventually_within(PATIENCE, "the first pass", last, |last| *last > 0).await;
+    let read = test.ledger.queries().len();
+    let test = test.restarted("'1h'", "'2h'").await;
+    let last = || test.last_success();
+    eventually_within(PATIENCE, "the store knows the last", last, |last| last.abs_diff(first) <= 1).await;
+    assert!(test.metrics().await.contains("sluice_reconciliation_interval_seconds 7200\n"));
+    assert_eq!(test.ledger.queries().len(), read);
+    let test = test.restarted("'2h'", "'1s'").await;
     test.call(2, Some(0.25)).await;
     let charged = || test.charged();
     let is_right = |all: &BTreeMap<_, _>| all.values().all(|sum| *sum == 250_000_000);
     eventually_within(PATIENCE, "the task corrects receipts", charged, is_right).await;
-    let metrics = || async { test.api().get("/metrics").await.text() };
-    let counted = |text: &String| {
-        text.contains("sluice_reconciliation_rows_total{outcome=\"corrected\"} 2\n")
-            && !text.contains("sluice_reconciliation_last_success_timestamp_seconds 0\n")
-    };
-    eventually_within(PATIENCE, "the metrics count it", metrics, counted).await;
+    let counted =
+        |text: &String| text.contains("sluice_reconciliation_rows_total{outcome=\"corrected\"} 2\n");
+    eventually_within(PATIENCE, "the metrics count it", || test.metrics(), counted).await;
+    assert!(test.last_success().await > first);
     test.end().await;
 }
 
@@ -228,9 +257,8 @@ async fn a_correction_below_the_floor_is_enforced() {
         let lists = test.world.control.send(Method::GET, "/v1/exhausted", String::new()).await.json();
         lists["accounts"].clone()
     };
-    let metrics = || async { test.api().get("/metrics").await.text() };
     assert_eq!(exhausted().await, json!([]), "control: the estimate leaves credits");
-    assert!(metrics().await.contains("sluice_accounts_below_floor 0\n"));
+    assert!(test.metrics().await.contains("sluice_accounts_below_floor 0\n"));
     // The ledger's row comes, with more than the account has.
     let call_id = test.charged().await.into_keys().next().unwrap();
     let mut dear = row("chatcmpl-dear", Some(&call_id), SystemTime::now());
@@ -238,7 +266,7 @@ async fn a_correction_below_the_floor_is_enforced() {
     test.ledger.add([dear]);
     eventually_within(PATIENCE, "the proxy is told", exhausted, |found| *found == json!(["acct-1"])).await;
     let counted = |text: &String| text.contains("sluice_accounts_below_floor 1\n");
-    eventually_within(PATIENCE, "the metric counts it", metrics, counted).await;
+    eventually_within(PATIENCE, "the metric counts it", || test.metrics(), counted).await;
     test.end().await;
 }
 

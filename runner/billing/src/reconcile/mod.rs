@@ -128,6 +128,13 @@ impl Reconciler {
         Ok(Reconciliation { span, report })
     }
 
+    /// Returns the time since the last reconciliation that left no gap, of any process; `None` before the first.
+    async fn age_of_last(&self) -> Result<Option<Millis>, ReconcileError> {
+        let Some(last) = self.store.last_ledger_pass().await? else { return Ok(None) };
+        self.metrics.reconciliation_succeeded(seconds(last.at));
+        Ok(Some(last.age))
+    }
+
     async fn pass(
         &self,
         from: ReconcileFrom,
@@ -150,7 +157,7 @@ impl Reconciler {
         let missing = self.store.newly_missing(span, progress.earlier.map(|earlier| earlier.began)).await?;
         self.metrics.reconciled(Finding::Missing, missing);
         self.store.end_ledger_pass(&self.holder, unread(progress)).await?;
-        self.metrics.reconciliation_succeeded(u64::try_from(now.0 / 1000).unwrap_or_default());
+        self.metrics.reconciliation_succeeded(seconds(now));
         Ok(span)
     }
 

@@ -44,13 +44,16 @@ struct HintedPass {
 impl ReconciliationTask {
     /// Reconciles at each interval and after hints. Never returns.
     pub async fn run(mut self) -> Infallible {
-        let mut last = Instant::now();
+        let mut last = self.last().await;
         let mut hinted: Option<HintedPass> = None;
         loop {
             let Billing { reconcile_every, ledger_delay, .. } = self.settings.get().billing;
-            let interval = reconcile_every.map(|every| last + every.duration());
+            let every = reconcile_every.map_or(Duration::ZERO, Millis::duration);
+            self.reconciler.metrics.set_reconciliation_interval(every);
+            let now = Instant::now();
+            let interval = reconcile_every.map(|every| last.map_or(now, |last| last + every.duration()));
             let due = [interval, hinted.as_ref().map(|pass| pass.due)].into_iter().flatten().min();
-            let reload = Instant::now() + RELOAD_INTERVAL;
+            let reload = now + RELOAD_INTERVAL;
             tokio::select! {
                 () = sleep_until(due.map_or(reload, |due| due.min(reload))) => {}
                 Some(body) = self.hints.recv() => {
@@ -60,7 +63,22 @@ impl ReconciliationTask {
             }
             if due.is_some_and(|due| due <= Instant::now()) {
                 self.reconcile(hinted.take().map(|pass| pass.earliest), ledger_delay).await;
-                last = Instant::now();
+                last = Some(Instant::now());
+            }
+        }
+    }
+
+    /// Returns the time of the last reconciliation, also of an earlier process: restarts do not postpone the next one.
+    /// `None` if it is due.
+    async fn last(&self) -> Option<Instant> {
+        match self.reconciler.age_of_last().await {
+            Ok(age) => Instant::now().checked_sub(age?.duration()),
+            Err(error) => {
+                tracing::warn!(
+                    error = report::chain(&error),
+                    "the time of the last reconciliation is unknown"
+                );
+                None
             }
         }
     }

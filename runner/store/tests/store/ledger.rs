@@ -236,12 +236,16 @@ async fn a_pass_is_resumed_where_it_was_stopped(database: Database) {
     let ended = progress(&store, &worker).await;
     assert_eq!((ended.covered_until, ended.unfinished), (Some(UnixMillis(250)), None));
     assert_eq!(ended.earlier, Some(EarlierPass { from: UnixMillis(100), began: pass.began }));
+    let last = store.last_ledger_pass().await.unwrap().unwrap();
+    assert_eq!(last.at, pass.began);
+    assert!(last.age <= LEASE, "{last:?}");
 }
 
 async fn a_pass_after_a_gap_covers_nothing(database: Database) {
     let store = database.open().await;
     // Calls from 100 on are unread, so the first pass leaves a gap before it.
     assert_eq!(pass(&store, 200, 300, 100).await, (None, None));
+    assert_eq!(store.last_ledger_pass().await.unwrap(), None);
     assert_eq!(pass(&store, 100, 300, 100).await, (Some(100), Some(300)));
     // One after a gap leaves its calls to the next.
     assert_eq!(pass(&store, 400, 500, 300).await, (Some(100), Some(300)));

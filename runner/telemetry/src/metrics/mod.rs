@@ -82,6 +82,8 @@ pub struct Metrics {
     reconciled: Cells,
     /// Time of the last reconciliation, in seconds since the epoch; 0 before the first.
     last_reconciliation: AtomicU64,
+    /// Interval of reconciliations in seconds; 0 if there are none.
+    reconciliation_interval: AtomicU64,
     /// Refreshes of connections by their result.
     refreshes: Cells,
     /// Answers of tool servers that had a credential in them.
@@ -105,6 +107,7 @@ impl Default for Metrics {
             receipts: Cells::new(ChargeReason::ALL.len()),
             reconciled: Cells::new(Finding::ALL.len()),
             last_reconciliation: AtomicU64::new(0),
+            reconciliation_interval: AtomicU64::new(0),
             refreshes: Cells::new(RefreshResult::ALL.len()),
             credential_echoes: AtomicU64::new(0),
             below_floor: AtomicU64::new(0),
@@ -185,6 +188,11 @@ impl Metrics {
     /// Records a reconciliation that began at this second since the epoch.
     pub fn reconciliation_succeeded(&self, second: u64) {
         self.last_reconciliation.store(second, Ordering::Relaxed);
+    }
+
+    /// Sets the interval of reconciliations; zero if there are none.
+    pub fn set_reconciliation_interval(&self, interval: Duration) {
+        self.reconciliation_interval.store(interval.as_secs(), Ordering::Relaxed);
     }
 
     /// Counts a refresh of a connection by this process.

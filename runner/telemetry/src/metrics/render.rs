@@ -170,9 +170,11 @@ fn render_reconciliation(text: &mut Exposition, metrics: &Metrics) {
         family.sample(&[("outcome", finding.word())], metrics.reconciled.get(finding as usize));
     }
     let last = metrics.last_reconciliation.load(Ordering::Relaxed);
-    let help =
-        "Time of this process's last whole reconciliation, in seconds since the epoch; 0 before the first.";
+    let help = "Time of the last whole reconciliation, in seconds since the epoch; 0 before the first.";
     text.single(Kind::Gauge, "sluice_reconciliation_last_success_timestamp_seconds", last, help);
+    let interval = metrics.reconciliation_interval.load(Ordering::Relaxed);
+    let help = "Interval of reconciliations; 0 if `billing.reconcile_every` is absent.";
+    text.single(Kind::Gauge, "sluice_reconciliation_interval_seconds", interval, help);
 }
 
 fn render_refreshes(text: &mut Exposition, metrics: &Metrics) {
