@@ -1,10 +1,12 @@
 /** Shows one call that waits: what would run, for whom, and how long there is to decide. */
 import { AgentText } from "../../components/agent-text/AgentText";
 import { StateChip } from "../../components/StateChip";
-import { type Approval, formatSeconds, keyOf, secondsLeft, spreadJson } from "./waiting";
+import { type Approval, formatSeconds, keyOf, secondsLeft } from "./waiting";
 import { visibleText } from "../../components/agent-text/marks";
 import { Fact } from "../../components/Fact";
+import { spreadJson } from "../../components/json";
 import { AccountLink, RunLink } from "../../components/ObjectLink";
+import "./approvals.css";
 
 /** Decision that a person may take. */
 export type Verdict = "approve" | "deny";

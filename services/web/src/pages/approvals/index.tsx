@@ -15,7 +15,6 @@ import { Outcomes } from "./Outcomes";
 import { type Approval, type Outcome, compare, keyOf, stillWaiting } from "./waiting";
 import { useNow } from "./useNow";
 import { LoadNote } from "../../components/LoadNote";
-import "./approvals.css";
 
 const MAX_LISTED = 200;
 const MAX_OUTCOMES = 20;

@@ -1,7 +1,7 @@
 /** Tests what is shown of calls that wait. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { type Approval, compare, formatSeconds, secondsLeft, spreadJson, stillWaiting } from "./waiting";
+import { type Approval, compare, formatSeconds, secondsLeft, stillWaiting } from "./waiting";
 
 const call = (callId: string, decideBy: string | null = null): Approval => ({
   account: "a", arguments: "{}", askedAt: "2026-11-27T10:00:00Z", callId, decideBy, decidedBy: null, effect: "reads", runId: "r",
@@ -30,25 +30,4 @@ test("a call without an end has no countdown", () => {
   assert.equal(secondsLeft(call("1"), 0), null);
   assert.equal(secondsLeft(call("1", "not a time"), 0), null);
   assert.equal(secondsLeft(call("1", "1970-01-01T00:00:09Z"), 4000), 5);
-});
-
-test("json is spread over lines", () => {
-  const spread = spreadJson('{"a":[1,{"b":null}],"c":{},"d":[ ]}');
-  assert.equal(spread, '{\n  "a": [\n    1,\n    {\n      "b": null\n    }\n  ],\n  "c": {},\n  "d": []\n}');
-});
-
-test("strings stay as they are", () => {
-  for (const text of ['"{,:}"', '"a\\"b{"', '"\\\\"', '"\u202e, x"']) assert.equal(spreadJson(text), text);
-});
-
-test("doubled keys and long numbers stay visible", () => {
-  const shown = spreadJson('{"path":"/safe","path":"/etc","n":12345678901234567890}');
-  assert.match(shown, /"path": "\/safe",\n {2}"path": "\/etc"/);
-  assert.match(shown, /12345678901234567890/);
-});
-
-test("what is no json is not lost", () => {
-  for (const text of ["{", '"open', "\\", "]]]", "}{"]) {
-    assert.equal(spreadJson(text).replace(/\s/g, ""), text);
-  }
 });

@@ -1,102 +1,59 @@
 /**
- * Shows the calls of this run that wait for a person, and takes the decision. They come from the API alone: what an agent
+ * Shows the calls of this run that wait for a person, and asks before a decision. They come from the API alone: what an agent
  * writes is never such a card, and no decision travels with a message.
  */
-import { type FormEvent, useState } from "react";
-import { type Schemas, api } from "../../api/client";
-import { type ApiError, toApiError } from "../../api/problem";
+import { useEffect, useRef, useState } from "react";
+import { announce } from "../../app/announce";
 import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
-import { ErrorNote } from "../../components/ErrorNote";
-import { StateChip } from "../../components/StateChip";
-import { Time } from "../../components/Time";
+import { visibleText } from "../../components/agent-text/marks";
+import { Card, type Verdict } from "../approvals/Card";
+import { Decide } from "../approvals/Decide";
+import { useNow } from "../approvals/useNow";
+import { type Approval, type Outcome, keyOf, stillWaiting } from "../approvals/waiting";
 
-type Approval = Schemas["Approval"];
-
-/** Renders the calls. `onDecided` is called after each decision, also after one that came too late. */
-export function Approvals({ approvals, onDecided }: { approvals: Approval[]; onDecided: () => void }) {
-  return approvals.map((approval) => <ApprovalCard key={approval.callId} approval={approval} onDecided={onDecided} />);
+/** Properties: `run` is that of the last answer; `onDecided` is called after each decision, also after one that came too late. */
+export interface ApprovalsProps {
+  approvals: Approval[];
+  run: string | null;
+  onDecided: () => void;
 }
 
-function ApprovalCard({ approval, onDecided }: { approval: Approval; onDecided: () => void }) {
+/** Renders the calls, and what became of the last one. */
+export function Approvals({ approvals, run, onDecided }: ApprovalsProps) {
   const { may } = useSession();
-  const { state, error, decide } = useDecision(approval, onDecided);
-  const isOpen = state === "waiting" || state === "busy";
-  return (
-    <section className="approval panel" aria-label={`Approval of ${approval.tool}`}>
-      <div className="tool-head">
-        <StateChip state={isOpen ? "waits for your decision" : state} tone={isOpen ? "warn" : state === "approved" ? "good" : "bad"} />
-        <code>
-          <AgentText text={approval.tool} form="inline" />
-        </code>
-        <span className="muted">{approval.effect === "writes" ? "writes: it changes something" : "reads only"}</span>
-        <span className="tool-facts">denied at <Time at={approval.decideBy} /></span>
-      </div>
-      <div className="tool-text" tabIndex={0} role="group" aria-label="Arguments">
-        {approval.arguments === null ? <span className="muted">The arguments are not kept any more.</span> : (
-          <AgentText text={pretty(approval.arguments)} />
-        )}
-      </div>
-      {error !== null && <ErrorNote error={error} />}
-      {!may("member") && <p className="hint">A decision takes the role member.</p>}
-      {may("member") && isOpen && <DecisionForm phase={state} onDecide={decide} />}
-    </section>
-  );
-}
-
-type Verdict = "approved" | "denied";
-
-function useDecision(approval: Approval, onDecided: () => void) {
-  const [state, setState] = useState<"waiting" | "busy" | Verdict>("waiting");
-  const [error, setError] = useState<ApiError | null>(null);
-  const decide = async (verdict: Verdict, reason: string) => {
-    if (state !== "waiting") return;
-    setState("busy");
-    setError(null);
-    try {
-      await post(approval, verdict, reason);
-      setState(verdict);
-    } catch (thrown) {
-      setError(toApiError(thrown));
-      setState("waiting");
-    }
+  const [asked, setAsked] = useState<{ approval: Approval; verdict: Verdict } | null>(null);
+  const [outcomes, setOutcomes] = useState<Outcome[]>([]);
+  const waiting = stillWaiting(approvals, outcomes);
+  const now = useNow(waiting.length > 0);
+  const isDecided = useRef(false);
+  const done = (outcome: Outcome) => {
+    announce(visibleText(`${outcome.approval.tool}: ${outcome.text}`));
+    setOutcomes((last) => [...last, outcome]);
+    isDecided.current = true;
+  };
+  // Once the dialog is closed: it gives the focus back to a card that is gone.
+  useEffect(() => {
+    if (asked !== null || !isDecided.current) return;
+    isDecided.current = false;
     onDecided();
-  };
-  return { state, error, decide };
-}
-
-function DecisionForm({ phase, onDecide }: { phase: string; onDecide: (verdict: Verdict, reason: string) => Promise<void> }) {
-  const [reason, setReason] = useState("");
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    void onDecide("denied", reason);
-  };
+  }, [asked]);
+  const last = outcomes.findLast(({ approval }) => approval.runId === run);
   return (
-    <form className="bar-line" onSubmit={submit}>
-      <button type="button" className="primary" disabled={phase === "busy"} onClick={() => void onDecide("approved", reason)}>
-        Approve
-      </button>
-      <button type="submit" className="danger" disabled={phase === "busy"}>
-        Deny
-      </button>
-      <input
-        aria-label="Reason of a denial, which the agent is given" placeholder="Reason of a denial (the agent reads it)"
-        value={reason} maxLength={1000} onChange={(event) => setReason(event.target.value)}
-      />
-    </form>
+    <>
+      {waiting.map((approval) => (
+        <Card
+          key={keyOf(approval)} approval={approval} now={now}
+          onAsk={may("member") ? (verdict) => setAsked({ approval, verdict }) : null}
+        />
+      ))}
+      {!may("member") && waiting.length > 0 && <p className="hint">A decision takes the role member.</p>}
+      {last !== undefined && (
+        <p className="hint">
+          <AgentText text={last.approval.tool} form="inline" />: <AgentText text={last.text} form="inline" />
+        </p>
+      )}
+      {asked !== null && <Decide {...asked} onDone={done} onClose={() => setAsked(null)} />}
+    </>
   );
-}
-
-async function post({ runId, callId }: Approval, verdict: Verdict, reason: string): Promise<void> {
-  const path = { run: runId, call: callId };
-  if (verdict === "approved") await api.post("/api/v1/runs/{run}/tools/{call}/approve", { path });
-  else await api.post("/api/v1/runs/{run}/tools/{call}/deny", { path, body: reason === "" ? {} : { reason } });
-}
-
-function pretty(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2) ?? json;
-  } catch {
-    return json;
-  }
 }

@@ -77,7 +77,7 @@ function Now({ shown, account }: { shown: Shown; account: string }) {
   return (
     <>
       {open !== null && <OnItsWay progress={progress} />}
-      <Approvals approvals={watch.approvals} onDecided={decided} />
+      <Approvals approvals={watch.approvals} run={answer?.runId ?? null} onDecided={decided} />
       <StatusLine link={link} answer={answer} queue={watch.queue} onRetry={shown.retry} />
       {error !== null && <ErrorNote error={error} />}
       {link.kind === "refused" && (

@@ -6,6 +6,7 @@ import { Elapsed } from "../../components/Elapsed";
 import { EmptyState } from "../../components/EmptyState";
 import { Fact } from "../../components/Fact";
 import { formatBytes } from "../../components/format";
+import { spreadJson } from "../../components/json";
 import { More } from "../../components/More";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
@@ -74,7 +75,7 @@ function ToolView({ tool }: { tool: RunTool }) {
         </dl>
       )}
       <p className="part">Arguments</p>
-      <Kept text={tool.arguments === null ? null : pretty(tool.arguments)} cutBytes={tool.cutBytes} />
+      <Kept text={tool.arguments === null ? null : spreadJson(tool.arguments)} cutBytes={tool.cutBytes} />
       <p className="part">Result</p>
       {tool.resultBytes === null ? <Kept text={tool.result} cutBytes={0} /> : <p>{formatBytes(tool.resultBytes)}, not kept</p>}
     </details>
@@ -84,12 +85,4 @@ function ToolView({ tool }: { tool: RunTool }) {
 function Kept({ text, cutBytes }: { text: string | null; cutBytes: number }) {
   if (text === null) return <p className="muted">Not kept, or not there yet.</p>;
   return <AgentText text={text} firstChars={FIRST_CHARS} cutBytes={cutBytes} />;
-}
-
-function pretty(json: string): string {
-  try {
-    return JSON.stringify(JSON.parse(json), null, 2);
-  } catch {
-    return json;
-  }
 }
