@@ -7,12 +7,12 @@ const proxied = { target: server, changeOrigin: true, headers: { origin: server 
 /** What every page loads anyway. As one chunk it compresses better: pages have 0.3 to 1.6 kB less than with a chunk for each module. */
 const BASE = [
   /node_modules\/(react|react-dom|scheduler)\//,
-  /src\/components\/(EmptyState|ErrorBoundary|ErrorNote|Skeleton|StateChip|Tabs|Time|agent-text|format)/,
-  /src\/api\/(client|dashboard|problem|useLoad)/,
+  /src\/components\/(EmptyState|ErrorBoundary|ErrorNote|Fact\.|Skeleton|StateChip|Tabs|Time|agent-text|format)/,
+  /src\/api\/(client|dashboard|encode|problem|useLoad)/,
   /src\/app\/(announce|keys|router|session|theme)/,
 ];
 /** What pages without a stream share. */
-const POLLED = /src\/(api\/usePoll|components\/(Fact|FixText|LoadNote|ObjectLink|RoleNote))/;
+const POLLED = /src\/(api\/usePoll|components\/(FixText|LoadNote|ObjectLink|RoleNote))/;
 /** What pages with a stream share. */
 const LIVE = /src\/(api\/(calls|sse|stream|useStream)|components\/StreamNote)/;
 

@@ -1,10 +1,15 @@
 /** Shows what the account has left, and what helps once a limit is used up. */
 import { useEffect, useRef } from "react";
 import { api } from "../../api/client";
+import { encodePart } from "../../api/encode";
 import { useLoad } from "../../api/useLoad";
 import { Link } from "../../app/router";
+import { AgentText } from "../../components/agent-text/AgentText";
+import { visibleText } from "../../components/agent-text/marks";
 import { StateChip } from "../../components/StateChip";
 import { limitLines } from "./limits";
+
+const text = (words: string) => <AgentText text={words} form="inline" />;
 
 const LOW = 0.1;
 const SHOWN = 3;
@@ -18,21 +23,21 @@ export function Limits({ account, round }: { account: string; round: number }) {
     if (first.current !== round) reload();
     first.current = round;
   }, [round, reload]);
-  if (data === null) return error === null ? null : <p className="chat-limits">Limits are not known now: {error.message}</p>;
+  if (data === null) return error === null ? null : <p className="chat-limits">Limits are not known now: {text(error.message)}</p>;
   const lines = limitLines(data);
-  if (lines.length === 0) return <p className="chat-limits">Account {account}: no limit</p>;
+  if (lines.length === 0) return <p className="chat-limits">Account {text(account)}: no limit</p>;
   return (
-    <ul className="chat-limits" aria-label={`Limits of account ${account}`}>
+    <ul className="chat-limits" aria-label={visibleText(`Limits of account ${account}`)}>
       {lines.slice(0, SHOWN).map((line) => (
         <li key={line.id}>
           {line.label} <b className="num">{line.left}</b> of {line.allowed} left
           {line.share === 0 && <StateChip state="used up" tone="bad" />}
           {line.share > 0 && line.share < LOW && <StateChip state="nearly used up" tone="warn" />}
-          {line.share === 0 && <span className="chat-limit-help">{line.help}</span>}
+          {line.share === 0 && <span className="chat-limit-help">{text(line.help)}</span>}
         </li>
       ))}
       <li>
-        <Link to={`/accounts/${encodeURIComponent(account)}`}>All limits</Link>
+        <Link to={`/accounts/${encodePart(account)}`}>All limits</Link>
       </li>
     </ul>
   );

@@ -1,14 +1,15 @@
 /** Shows one message: a question, or an answer with its tools and how it ended. */
 import { type ReactNode, memo } from "react";
+import { encodePart } from "../../api/encode";
 import { Link } from "../../app/router";
 import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
+import { FailureHelp } from "../../components/FailureHelp";
 import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import { AnswerText } from "./AnswerText";
 import { DecidedBy } from "./DecidedBy";
-import { OF_LIMITS, REFUSED, failureHelp } from "./failures";
 import { type Answer, type ChatMessage, readAnswer, textOf } from "./message";
 import { type PartView, viewParts } from "./parts";
 import { textField } from "./record";
@@ -56,9 +57,13 @@ function AnswerHead({ answer }: { answer: Answer }) {
       {answer.agentId !== null && <AgentText text={answer.agentId} form="inline" />}
       {answer.at !== null && <Time at={answer.at} />}
       {answer.totalTokens !== null && answer.totalTokens > 0 && <span>{formatCount(answer.totalTokens)} tokens</span>}
-      {answer.runId !== null && <Link to={`/sandbox/${encodeURIComponent(answer.runId)}`}>Run</Link>}
+      {answer.runId !== null && <Link to={runAddress(answer.runId)}>Run</Link>}
     </header>
   );
+}
+
+function runAddress(run: string): string {
+  return `/sandbox/${encodePart(run)}`;
 }
 
 function PartOf({ part, phase }: { part: PartView; phase: "open" | "ended" }): ReactNode {
@@ -110,16 +115,11 @@ function Failure({ code, message, state, answer }: { code: string; message: stri
       <div>
         <AgentText text={message} form="inline" />
       </div>
-      <div className="error-help">
-        To do:{" "}
+      <FailureHelp code={code} account={account} run={runId === null ? null : runAddress(runId)}>
         {runId !== null && code === "quota_exhausted" ? (
           <DecidedBy runId={runId} agentId={agentId} account={account} code={code} />
-        ) : (
-          failureHelp(code, account)
-        )}{" "}
-        {OF_LIMITS.has(code) && <Link to={`/accounts/${encodeURIComponent(account)}`}>Limits of the account</Link>}{" "}
-        {runId !== null && REFUSED.has(code) && <Link to={`/sandbox/${encodeURIComponent(runId)}?tab=refusals`}>Refusals of the run</Link>}
-      </div>
+        ) : undefined}
+      </FailureHelp>
     </div>
   );
 }

@@ -1,8 +1,9 @@
 /** Says why an order was refused, and offers what helps: wait, send again, or take the question back. */
 import { useEffect, useState } from "react";
+import { encodePart } from "../../api/encode";
 import { Link } from "../../app/router";
 import { ErrorNote } from "../../components/ErrorNote";
-import { OF_LIMITS } from "./failures";
+import { OF_LIMITS } from "../../components/failures";
 import type { Link as ChatLink } from "./link";
 
 /** Properties: the refusal, and what can be done about it. */
@@ -25,7 +26,7 @@ export function Refusal({ refusal, account, onRetry, onTakeBack, onShowOther }: 
     <ErrorNote error={error}>
       {OF_LIMITS.has(error.code) && (
         <div>
-          <Link to={`/accounts/${encodeURIComponent(account)}`}>Limits of the account</Link>
+          <Link to={`/accounts/${encodePart(account)}`}>Limits of the account</Link>
         </div>
       )}
       <div className="bar-line">

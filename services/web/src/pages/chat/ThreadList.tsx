@@ -1,14 +1,18 @@
 /** Lists the threads of the account, opens them and removes them. */
 import { useRef, useState } from "react";
+import { encodePart } from "../../api/encode";
 import { Link, useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
-import { AgentText } from "../../components/agent-text/AgentText";
+import { AgentText, cutAt } from "../../components/agent-text/AgentText";
+import { visibleText } from "../../components/agent-text/marks";
 import { Confirm } from "../../components/Dialog";
 import { ErrorNote } from "../../components/ErrorNote";
 import { Skeleton } from "../../components/Skeleton";
 import { Time } from "../../components/Time";
 import type { Schemas } from "../../api/client";
 import type { Threads } from "./useThreads";
+
+const TITLE_CHARS = 60;
 
 /** Renders the list. `current` is the thread that is open. */
 export function ThreadList({ threads, current }: { threads: Threads; current: string | null }) {
@@ -62,7 +66,7 @@ export function ThreadList({ threads, current }: { threads: Threads; current: st
 function Row({ thread, isCurrent, onRemove }: { thread: Schemas["Thread"]; isCurrent: boolean; onRemove: (() => void) | null }) {
   return (
     <li>
-      <Link to={`/chat/${encodeURIComponent(thread.stateKey)}`} isCurrent={isCurrent}>
+      <Link to={`/chat/${encodePart(thread.stateKey)}`} isCurrent={isCurrent}>
         <span className="threads-title">
           <AgentText text={thread.title} form="inline" />
         </span>
@@ -71,7 +75,10 @@ function Row({ thread, isCurrent, onRemove }: { thread: Schemas["Thread"]; isCur
         </small>
       </Link>
       {onRemove !== null && (
-        <button type="button" className="quiet" aria-label={`Delete the thread ${thread.title.slice(0, 60)}`} onClick={onRemove}>
+        <button
+          type="button" className="quiet" onClick={onRemove}
+          aria-label={`Delete the thread ${visibleText(cutAt(thread.title, TITLE_CHARS))}`}
+        >
           <span aria-hidden="true">✕</span>
         </button>
       )}

@@ -57,10 +57,10 @@ test("limits that apply are named, the nearest first", () => {
     outputTokens: none, totalTokens: { allowed: 1000, left: 830, used: 170, reserved: 0 },
     cost: { allowed: "2.50", left: "0.20", used: "2.30", reserved: "0" },
   };
-  const lines = limitLines({ account: "acct-7", inexactCalls: { unpriced: 0, estimated: 0 }, limits });
+  const lines = limitLines({ account: "auth0|acct-7", inexactCalls: { unpriced: 0, estimated: 0 }, limits });
   const texts = lines.map(({ label, left, allowed }) => `${label} ${left}/${allowed}`);
-  assert.deepEqual(texts, ["Calls 0/10", "Cost $0.20/$2.50", "Tokens 830/1,000"]);
-  assert.equal(lines[0]?.help, "An operator sets it: sluice limit --account acct-7 --requests N");
+  assert.deepEqual(texts, ["Requests 0/10", "Cost $0.20/$2.50", "Total tokens 830/1,000"]);
+  assert.equal(lines[0]?.help, "An operator sets it: sluice limit --account 'auth0|acct-7' --requests N");
 });
 
 test("an agent that cannot run is not chosen", () => {

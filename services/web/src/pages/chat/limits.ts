@@ -1,6 +1,8 @@
 /** Says what an account has left of its limits, the nearest limit first. */
 import type { Schemas } from "../../api/client";
+import { limitCommand } from "../../components/commands";
 import { formatCount, formatDollars } from "../../components/format";
+import { LIMITS } from "../accounts/limits";
 
 /** One limit that applies. `share` is what is left of it, from 0 to 1. */
 export interface LimitLine {
@@ -13,26 +15,14 @@ export interface LimitLine {
   help: string;
 }
 
-const NAMES: [keyof Schemas["AccountLimits"], string, string | null][] = [
-  ["cost", "Cost", "--cost DOLLARS"],
-  ["totalTokens", "Tokens", "--total-tokens N"],
-  ["inputTokens", "Tokens of prompts", "--input-tokens N"],
-  ["outputTokens", "Tokens of answers", "--output-tokens N"],
-  ["requests", "Calls", "--requests N"],
-  ["requestsPerMinute", "Calls a minute", null],
-  ["callsInFlight", "Calls at a time", null],
-];
-
 /** Returns the limits that apply to an account. */
 export function limitLines({ account, limits }: Schemas["Account"]): LimitLine[] {
-  const lines = NAMES.flatMap(([id, label, option]) => {
+  const lines = LIMITS.flatMap(([id, label]) => {
     const { allowed, left } = limits[id];
     if (allowed === null || left === null) return [];
     const form = (value: string | number) => (typeof value === "string" ? formatDollars(value) : formatCount(value));
-    const help =
-      option === null
-        ? "More is allowed again in a moment."
-        : `An operator sets it: sluice limit --account ${account} ${option}`;
+    const command = limitCommand(account, id);
+    const help = command === null ? "More is allowed again in a moment." : `An operator sets it: ${command}`;
     const share = Number(allowed) > 0 ? Math.min(1, Math.max(0, Number(left) / Number(allowed))) : 0;
     return [{ id, label, left: form(left), allowed: form(allowed), share, help }];
   });

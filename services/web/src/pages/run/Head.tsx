@@ -5,6 +5,7 @@ import { useDashboard } from "../../api/dashboard";
 import { Link } from "../../app/router";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { Elapsed } from "../../components/Elapsed";
+import { Fact } from "../../components/Fact";
 import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
@@ -14,6 +15,7 @@ import type { RunDetails } from "./useRun";
 
 // With its dialogs it comes a moment after what it acts on.
 const Actions = lazy(() => import("./Actions"));
+const Failure = lazy(() => import("./Failure"));
 
 /** Renders the head. `children` says how the stream stands. */
 export function Head({ run, onChange, children }: { run: RunDetails; onChange: () => void; children: ReactNode }) {
@@ -38,7 +40,11 @@ export function Head({ run, onChange, children }: { run: RunDetails; onChange: (
           {waiting === 1 ? "A tool call waits" : `${waiting} tool calls wait`} for a person. <Link to="/approvals">Decide now</Link>
         </p>
       )}
-      {run.error !== undefined && <Failure error={run.error} />}
+      {run.error !== undefined && (
+        <Suspense fallback={null}>
+          <Failure error={run.error} account={run.account} />
+        </Suspense>
+      )}
       <Facts run={run} />
     </>
   );
@@ -53,70 +59,38 @@ export function RunTitle({ id }: { id: string }) {
   );
 }
 
-function Failure({ error }: { error: NonNullable<RunDetails["error"]> }) {
-  return (
-    <div className="error-note">
-      <strong>
-        Failed:{" "}
-        <code>
-          <AgentText text={error.code} form="inline" />
-        </code>
-      </strong>
-      <div className="prose">
-        <AgentText text={error.message} firstChars={2_000} />
-      </div>
-      {error.detail !== undefined && (
-        <details>
-          <summary>Cause, for operators</summary>
-          <AgentText text={error.detail} />
-        </details>
-      )}
-    </div>
-  );
-}
-
 function Facts({ run }: { run: RunDetails }) {
   const { traceUrl } = useDashboard();
   const trace = traceLink(traceUrl, run.traceId ?? null);
-  const inline = (text: string) => <AgentText text={text} form="inline" />;
   return (
     <dl className="facts panel">
-      <Fact label="Agent">{inline(run.agentId)}</Fact>
-      {run.model !== undefined && <Fact label="Model">{inline(run.model)}</Fact>}
-      <Fact label="Account">{inline(run.account)}</Fact>
-      {run.user !== null && <Fact label="Ordered by">{inline(run.user)}</Fact>}
-      <Fact label="Ordered"><Time at={run.createdAt} /></Fact>
-      <Fact label="Took"><Elapsed from={run.startedAt} to={run.endedAt} /></Fact>
-      {run.attempt > 0 && <Fact label="Attempt">{run.attempt + 1}</Fact>}
-      {run.priority !== "normal" && <Fact label="Priority">{inline(run.priority)}</Fact>}
+      <Fact name="Agent">{run.agentId}</Fact>
+      {run.model !== undefined && <Fact name="Model">{run.model}</Fact>}
+      <Fact name="Account">{run.account}</Fact>
+      {run.user !== null && <Fact name="Ordered by">{run.user}</Fact>}
+      <Fact name="Ordered"><Time at={run.createdAt} /></Fact>
+      <Fact name="Took"><Elapsed from={run.startedAt} to={run.endedAt} /></Fact>
+      {run.attempt > 0 && <Fact name="Attempt">{run.attempt + 1}</Fact>}
+      {run.priority !== "normal" && <Fact name="Priority">{run.priority}</Fact>}
       {run.usage !== undefined && (
         <>
-          <Fact label="Model calls"><CallCount calls={run.usage.calls} refused={run.usage.refusedCalls} /></Fact>
-          <Fact label="Tokens in / out">
+          <Fact name="Model calls"><CallCount calls={run.usage.calls} refused={run.usage.refusedCalls} /></Fact>
+          <Fact name="Tokens in / out">
             {formatCount(run.usage.inputTokens)} / {formatCount(run.usage.outputTokens)}
           </Fact>
         </>
       )}
-      {run.receipts !== undefined && <Fact label="Cost"><Cost receipts={run.receipts} /></Fact>}
+      {run.receipts !== undefined && <Fact name="Cost"><Cost receipts={run.receipts} /></Fact>}
       {run.stateKey !== undefined && (
-        <Fact label="Thread">
-          <Link to={`/chat/${encodePart(run.stateKey)}`}>{inline(run.stateKey)}</Link>
+        <Fact name="Thread">
+          <Link to={`/chat/${encodePart(run.stateKey)}`}><AgentText text={run.stateKey} form="inline" /></Link>
         </Fact>
       )}
       {trace !== null && (
-        <Fact label="Trace">
+        <Fact name="Trace">
           <a href={trace.href} target="_blank" rel="noopener noreferrer">open at {trace.host}</a>
         </Fact>
       )}
     </dl>
-  );
-}
-
-function Fact({ label, children }: { label: string; children: ReactNode }) {
-  return (
-    <div>
-      <dt>{label}</dt>
-      <dd>{children}</dd>
-    </div>
   );
 }

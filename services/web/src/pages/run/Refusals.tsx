@@ -1,5 +1,6 @@
 /** Calls that were refused or cut: the setting that decided, and the command that would change it. */
 import { AgentText } from "../../components/agent-text/AgentText";
+import { shellWord } from "../../components/commands";
 import { CopyText } from "../../components/CopyText";
 import { EmptyState } from "../../components/EmptyState";
 import { More } from "../../components/More";
@@ -27,7 +28,7 @@ export function Refusals({ run }: { run: RunDetails }) {
 
 function Refusal({ call }: { call: Call }) {
   const advice = call.advice ?? null;
-  const commands = advice === null ? [`sluice audit show ${call.callId}`] : advice.commands;
+  const commands = advice === null ? [`sluice audit show ${shellWord(call.callId)}`] : advice.commands;
   return (
     <article className="panel refusal">
       <div className="bar-line">
