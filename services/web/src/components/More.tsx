@@ -5,7 +5,7 @@ import { Skeleton } from "./Skeleton";
 
 /** Renders the state of `pages` below their items. */
 export function More<T>({ pages }: { pages: Pages<T> }) {
-  if (pages.error !== null) return <ErrorNote error={pages.error} onRetry={pages.reload} />;
+  if (pages.error !== null) return <ErrorNote error={pages.error} onRetry={pages.retry} />;
   if (pages.isLoading) return pages.items === null ? <Skeleton rows={5} /> : <p className="muted">Loading …</p>;
   if (pages.more === null) return null;
   return (

@@ -1,5 +1,5 @@
 /** Horizontal bars on one scale, with a table of the same numbers for those who do not see them. */
-import { AgentText } from "./agent-text/AgentText";
+import { AgentText, cutAt } from "./agent-text/AgentText";
 import { visibleText } from "./agent-text/marks";
 import { formatDuration } from "./format";
 
@@ -24,7 +24,7 @@ export function SvgBars({ label, bars }: { label: string; bars: Bar[] }) {
       <svg viewBox={`0 0 ${WIDTH} ${bars.length * ROW + 4}`} role="img" aria-label={label}>
         {bars.map((bar, index) => (
           <g key={index} transform={`translate(0 ${index * ROW})`}>
-            <text x={LABEL - 8} y={15} textAnchor="end">{visibleText(bar.label).slice(0, 22)}</text>
+            <text x={LABEL - 8} y={15} textAnchor="end">{cutAt(visibleText(bar.label), 22)}</text>
             <rect
               className={`bar-${bar.tone}`} x={x(bar.start)} y={5} height={12} rx={2}
               width={Math.max(2, x(bar.end) - x(bar.start))}

@@ -24,6 +24,8 @@ export function Parts({ id, limits, topUps }: PartsProps) {
   const { query, setQuery } = useLocation();
   const asked = query.get("month") ?? "";
   const month = isMonth(asked) ? asked : monthOf(new Date());
+  // Another month, or another run, begins with no rows.
+  const receiptsKey = `${id} ${month} ${query.get("run") ?? ""}`;
   const dated = (content: ReactNode) => (
     <>
       <MonthChoice month={month} onChoose={(chosen) => setQuery({ month: chosen, run: null })} />
@@ -37,7 +39,7 @@ export function Parts({ id, limits, topUps }: PartsProps) {
       tabs={[
         { id: "limits", label: "Limits", render: bars },
         { id: "statement", label: "Statement", render: () => dated(<Statement key={topUps} account={id} month={month} />) },
-        { id: "receipts", label: "Receipts", render: () => dated(<Receipts key={id} account={id} month={month} />) },
+        { id: "receipts", label: "Receipts", render: () => dated(<Receipts key={receiptsKey} account={id} month={month} />) },
       ]}
     />
   );

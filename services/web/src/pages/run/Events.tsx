@@ -6,8 +6,9 @@ import { AgentText } from "../../components/agent-text/AgentText";
 import { EmptyState } from "../../components/EmptyState";
 import { Time } from "../../components/Time";
 import { VirtualList, type VirtualListHandle } from "../../components/VirtualList";
-import { type EventLog, filterRows, nextFailure } from "./eventLog";
+import { filterRows, nextFailure } from "./eventLog";
 import { type EventRow, ROW_KINDS, type RowKind } from "./eventRow";
+import { Nothing, type Source } from "./Nothing";
 
 const ROW_PX = 30;
 const FIRST_CHARS = 2_000;
@@ -16,19 +17,21 @@ const LABELS: Record<RowKind, string> = {
   phase: "Phases", text: "Text", tool: "Tools", log: "Output", usage: "Usage", gap: "Gaps", end: "Ends",
 };
 
-/** Renders the events. `version` rises when `log` has others. */
-export function Events({ log, version }: { log: EventLog; version: number }) {
+/** Renders the events. */
+export function Events({ source }: { source: Source }) {
+  const { log, version } = source;
   const { query, setQuery } = useLocation();
   const kindText = query.get("kind") ?? "";
   const find = query.get("find") ?? "";
   const kinds = useMemo(() => ROW_KINDS.filter((kind) => kindText.split(",").includes(kind)), [kindText]);
   const rows = useMemo(() => filterRows(log.rows, kinds, find), [log, version, kinds, find]);
   const list = useRef<VirtualListHandle>(null);
-  const [failure, setFailure] = useState(-1);
+  const [found, setFound] = useState<string | null>(null);
   const jump = () => {
-    const next = nextFailure(rows, failure);
-    setFailure(next);
-    if (next >= 0) list.current?.scrollTo(next);
+    const next = nextFailure(rows, found);
+    if (next === null) return;
+    setFound(next.key);
+    list.current?.scrollTo(rows.indexOf(next));
   };
   const toEnd = () => list.current?.scrollTo(rows.length);
   useShortcuts([
@@ -41,7 +44,6 @@ export function Events({ log, version }: { log: EventLog; version: number }) {
     setQuery({ kind: null, find: null });
     setCleared(cleared + 1);
   };
-  const isFiltered = kinds.length > 0 || find !== "";
   return (
     <>
       <EventFilter key={cleared} kinds={kinds} find={find} count={rows.length}>
@@ -52,12 +54,12 @@ export function Events({ log, version }: { log: EventLog; version: number }) {
           To the end
         </button>
       </EventFilter>
-      {rows.length === 0 && isFiltered && <EmptyState title="No event matches" onClear={clear} />}
-      {rows.length === 0 && !isFiltered && <EmptyState title="No events yet">They appear here as they happen.</EmptyState>}
+      {rows.length === 0 && log.rows.length > 0 && <EmptyState title="No event matches" onClear={clear} />}
+      {log.rows.length === 0 && <Nothing source={source} title="No events">They appear here as they happen.</Nothing>}
       {rows.length > 0 && (
         <VirtualList
           label="Events" items={rows} keyOf={(row) => row.key} estimate={ROW_PX} handle={list} follows
-          render={(row, index) => <EventRowView row={row} isFound={index === failure} />}
+          render={(row) => <EventRowView row={row} isFound={row.key === found} />}
         />
       )}
     </>

@@ -1,10 +1,10 @@
 /** Output of the agent's process, as text. */
 import { useMemo, useState } from "react";
 import { AgentText } from "../../components/agent-text/AgentText";
-import { EmptyState } from "../../components/EmptyState";
 import { formatBytes } from "../../components/format";
 import { VirtualList } from "../../components/VirtualList";
 import type { OutputPiece } from "./eventLog";
+import { Nothing, type Source } from "./Nothing";
 
 type Stream = OutputPiece["stream"];
 const MAX_BLOCK = 8_192;
@@ -12,10 +12,13 @@ const ROW_PX = 40;
 const STREAMS: Stream[] = ["stdout", "stderr"];
 
 /** Renders both streams, or one of them. */
-export function Output({ runId, output, version }: { runId: string; output: OutputPiece[]; version: number }) {
+export function Output({ runId, source }: { runId: string; source: Source }) {
+  const { version, log: { output } } = source;
   const [shown, setShown] = useState<Stream | "both">("both");
   const blocks = useMemo(() => join(output, shown), [output, version, shown]);
-  if (output.length === 0) return <EmptyState title="The agent has written nothing">Some agents write only their answer.</EmptyState>;
+  if (output.length === 0) {
+    return <Nothing source={source} title="The agent has written nothing">Some agents write only their answer.</Nothing>;
+  }
   return (
     <>
       <div className="bar-line">

@@ -1,20 +1,35 @@
 /** Calls that were refused or cut: the setting that decided, and the command that would change it. */
+import { useLoadOn } from "../../api/usePages";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { shellWord } from "../../components/commands";
 import { CopyText } from "../../components/CopyText";
 import { EmptyState } from "../../components/EmptyState";
+import { formatCount } from "../../components/format";
 import { More } from "../../components/More";
 import { Time } from "../../components/Time";
 import { type Call, useCalls } from "./calls";
 import { OutcomeChip } from "./Calls";
 import type { RunDetails } from "./useRun";
 
+const MAX_READ = 5_000;
+
 /** Renders the refused calls of `run`. */
 export function Refusals({ run }: { run: RunDetails }) {
   const calls = useCalls(run);
   const refused = calls.items?.filter((call) => call.refusal !== null || call.timeout !== null) ?? [];
+  const read = calls.items?.length ?? 0;
+  // The oldest calls come first, and a run ends by one of the last.
+  const expected = run.usage?.refusedCalls ?? 0;
+  const found = refused.reduce((sum, call) => sum + (call.refusal === null ? 0 : call.calls), 0);
+  const isShort = calls.more !== null && found < Math.max(1, expected);
+  useLoadOn(calls, isShort && read < MAX_READ);
   return (
     <>
+      {isShort && read > 0 && (
+        <p className="hint">
+          {formatCount(read)} of the calls were looked at, the oldest first. Refused in all: {formatCount(expected)}.
+        </p>
+      )}
       {calls.items !== null && refused.length === 0 && calls.more === null && (
         <EmptyState title="Nothing was refused">Each call that a rule stops is shown here with the setting that decided.</EmptyState>
       )}

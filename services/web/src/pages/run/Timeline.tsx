@@ -1,36 +1,43 @@
 /** Times of a run's last attempt: what waited, what worked, and for how long. */
 import { useEffect, useMemo, useState } from "react";
-import { EmptyState } from "../../components/EmptyState";
+import { useLoadOn } from "../../api/usePages";
+import { plural } from "../../components/format";
 import { More } from "../../components/More";
 import { SvgBars } from "../../components/SvgBars";
 import { isActive } from "../runs/active";
 import { useCalls } from "./calls";
-import type { EventLog } from "./eventLog";
+import { Nothing, type Source } from "./Nothing";
 import { timeline } from "./timeline";
 import { reportedTools } from "./tools";
 import type { RunDetails } from "./useRun";
+import { useTools } from "./useTools";
 
 const LEGEND = [["wait", "waits"], ["phase", "phase"], ["call", "model call"], ["tool", "tool"], ["bad", "failed"]] as const;
 
+const MAX_LOADED = 1_000;
+
 /** Renders the bars of `run`. */
-export function Timeline({ run, log, version }: { run: RunDetails; log: EventLog; version: number }) {
+export function Timeline({ run, source }: { run: RunDetails; source: Source }) {
+  const { log, version } = source;
   const calls = useCalls(run);
-  const [now, setNow] = useState(Date.now);
-  const active = isActive(run);
-  useEffect(() => {
-    if (!active) return;
-    const timer = setInterval(() => setNow(Date.now()), 1_000);
-    return () => clearInterval(timer);
-  }, [active]);
-  const bars = useMemo(
+  const host = useTools(run);
+  // The last calls have bars, and the oldest come first.
+  useLoadOn(calls, (calls.items?.length ?? 0) < MAX_LOADED);
+  useLoadOn(host, (host.items?.length ?? 0) < MAX_LOADED);
+  const now = useTicks(isActive(run));
+  const { bars, leftOut } = useMemo(
     () => {
-      const { statuses, ends, toolEvents } = log;
-      return timeline({ run, statuses, ends, calls: calls.items ?? [], tools: reportedTools(toolEvents), now });
+      const tools = [...(host.items ?? []), ...reportedTools(log.toolEvents)];
+      return timeline({ run, statuses: log.statuses, ends: log.ends, calls: calls.items ?? [], tools, now });
     },
-    [run, log, version, calls.items, now],
+    [run, log, version, calls.items, host.items, now],
   );
-  if (log.statuses.length === 0 && !active) {
-    return <EmptyState title="The times are no longer kept">Events of old runs are removed; their figures stay above.</EmptyState>;
+  if (log.statuses.length === 0 && !isActive(run)) {
+    return (
+      <Nothing source={source} title="The times are no longer kept">
+        Events of old runs are removed; their figures stay above.
+      </Nothing>
+    );
   }
   return (
     <div className="panel">
@@ -42,7 +49,20 @@ export function Timeline({ run, log, version }: { run: RunDetails; log: EventLog
           </span>
         ))}
       </p>
+      {leftOut > 0 && <p className="hint">Without {plural(leftOut, "earlier call")} of models and tools.</p>}
       <More pages={calls} />
+      <More pages={host} />
     </div>
   );
+}
+
+/** Returns the time, which moves on every second as long as `isOn`. */
+function useTicks(isOn: boolean): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (!isOn) return;
+    const timer = setInterval(() => setNow(Date.now()), 1_000);
+    return () => clearInterval(timer);
+  }, [isOn]);
+  return now;
 }

@@ -1,31 +1,30 @@
 /** Tool calls of a run: those that ran on the host, and those that the agent reports of itself. */
 import { useMemo } from "react";
-import { usePages } from "../../api/usePages";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { Elapsed } from "../../components/Elapsed";
-import { EmptyState } from "../../components/EmptyState";
 import { Fact } from "../../components/Fact";
 import { formatBytes } from "../../components/format";
 import { spreadJson } from "../../components/json";
 import { More } from "../../components/More";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
-import type { EventLog } from "./eventLog";
-import { type RunTool, readHostTools, reportedTools } from "./tools";
+import { Nothing, type Source } from "./Nothing";
+import { type RunTool, reportedTools } from "./tools";
 import type { RunDetails } from "./useRun";
+import { useTools } from "./useTools";
 
 const FIRST_CHARS = 4_000;
 
 /** Renders the tool calls of `run`. */
-export function Tools({ run, log, version }: { run: RunDetails; log: EventLog; version: number }) {
-  const key = `${run.runId} ${run.attempt} ${run.state} ${run.waitingToolCalls?.join() ?? ""}`;
-  const host = usePages(key, (cursor, signal) => readHostTools(run.runId, cursor, signal));
+export function Tools({ run, source }: { run: RunDetails; source: Source }) {
+  const { log, version } = source;
+  const host = useTools(run);
   const reported = useMemo(() => reportedTools(log.toolEvents), [log, version]);
   const { items } = host;
   return (
     <>
       {items !== null && items.length === 0 && reported.length === 0 && (
-        <EmptyState title="No tool calls">The run has used no host tool, and its agent reports none.</EmptyState>
+        <Nothing source={source} title="No tool calls">The run has used no host tool, and its agent reports none.</Nothing>
       )}
       {items !== null && items.length > 0 && (
         <ToolList title="On the host" note="As the tool gateway recorded them, without secrets." tools={items} />
@@ -77,7 +76,11 @@ function ToolView({ tool }: { tool: RunTool }) {
       <p className="part">Arguments</p>
       <Kept text={tool.arguments === null ? null : spreadJson(tool.arguments)} cutBytes={tool.cutBytes} />
       <p className="part">Result</p>
-      {tool.resultBytes === null ? <Kept text={tool.result} cutBytes={0} /> : <p>{formatBytes(tool.resultBytes)}, not kept</p>}
+      {tool.resultBytes === null ? (
+        <Kept text={tool.result} cutBytes={tool.resultCutBytes} />
+      ) : (
+        <p>{formatBytes(tool.resultBytes)}, not kept</p>
+      )}
     </details>
   );
 }

@@ -42,7 +42,7 @@ test("a type of a newer server is a row, not a failure of the page", () => {
   assert.equal(log.rows[0]?.label, "new_thing");
 });
 
-test("rows are found by kind and text, and failures in turn", () => {
+test("rows are found by kind and text", () => {
   const log = new EventLog();
   log.append([
     { type: "tool_result", seq: 1, id: "a", result: "Not Found", isError: true },
@@ -51,7 +51,23 @@ test("rows are found by kind and text, and failures in turn", () => {
   ]);
   assert.equal(filterRows(log.rows, ["tool"], "not found").length, 1);
   assert.equal(filterRows(log.rows, ["log"], "not found").length, 0);
-  assert.equal(nextFailure(log.rows, -1), 0);
-  assert.equal(nextFailure(log.rows, 0), 2);
-  assert.equal(nextFailure(log.rows, 2), 0);
+});
+
+test("failures are found in turn, also after the filter has changed", () => {
+  const log = new EventLog();
+  log.append([
+    { type: "tool_result", seq: 1, id: "a", result: "Not Found", isError: true },
+    { type: "log", seq: 2, stream: "stderr", text: "fine" },
+    { type: "error", seq: 3, code: "timeout", message: "too long" },
+  ]);
+  const turns = [null, "1", "3", "gone"].map((from) => nextFailure(log.rows, from)?.key);
+  assert.deepEqual(turns, ["1", "3", "1", "1"]);
+  assert.equal(nextFailure(filterRows(log.rows, ["end"], ""), "1")?.key, "3");
+  assert.equal(nextFailure(filterRows(log.rows, ["log"], ""), "1"), null);
+});
+
+test("events that are no longer kept are counted", () => {
+  const log = new EventLog();
+  log.append([{ type: "pruned", seq: 7, count: 7 }]);
+  assert.equal(log.pruned, 7);
 });

@@ -10,16 +10,25 @@ export interface OutputPiece {
   missingBytes: number;
 }
 
+/** Tool call or result that an agent reports. `round` differs for each attempt. */
+export interface ToolEvent {
+  event: RunEvent & { type: "tool_call" | "tool_result" };
+  round: number;
+}
+
 /** Log of one run. */
 export class EventLog {
   readonly rows: EventRow[] = [];
   readonly output: OutputPiece[] = [];
   readonly statuses: { phase: string; at: string }[] = [];
   readonly ends: string[] = [];
-  readonly toolEvents: (RunEvent & { type: "tool_call" | "tool_result" })[] = [];
+  readonly toolEvents: ToolEvent[] = [];
   /** Text of the answer so far; the final answer replaces it. */
   answer = "";
   lastSeq: number | undefined;
+  /** Number of older events that are no longer kept. */
+  pruned = 0;
+  #round = 0;
   #live = 0;
   #isReconnected = false;
   #hasLiveText = false;
@@ -81,10 +90,14 @@ export class EventLog {
         break;
       case "tool_call":
       case "tool_result":
-        this.toolEvents.push(event);
+        this.toolEvents.push({ event, round: this.#round });
+        break;
+      case "pruned":
+        this.pruned = event.count;
         break;
       case "done":
       case "error":
+        this.#round += 1;
         if (event.at !== undefined) this.ends.push(event.at);
         break;
       default:
@@ -103,8 +116,8 @@ export function filterRows(rows: EventRow[], kinds: RowKind[], find: string): Ev
   );
 }
 
-/** Returns the index of the next failure behind `from`, beginning again at the top; -1 if there is none. */
-export function nextFailure(rows: EventRow[], from: number): number {
-  const later = rows.findIndex((row, index) => index > from && row.isFailure);
-  return later >= 0 ? later : rows.findIndex((row) => row.isFailure);
+/** Returns the next failure behind the row with the key `from`, beginning again at the top; null if there is none. */
+export function nextFailure(rows: EventRow[], from: string | null): EventRow | null {
+  const at = rows.findIndex((row) => row.key === from);
+  return rows.find((row, index) => index > at && row.isFailure) ?? rows.find((row) => row.isFailure) ?? null;
 }

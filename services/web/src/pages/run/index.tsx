@@ -6,7 +6,9 @@ import { Skeleton } from "../../components/Skeleton";
 import { StreamNote } from "../../components/StreamNote";
 import { type Tab, Tabs } from "../../components/Tabs";
 import { Answer } from "./Answer";
+import { isActive } from "../runs/active";
 import { Head, RunTitle } from "./Head";
+import type { Source } from "./Nothing";
 import { type FollowedRun, type RunDetails, useRun } from "./useRun";
 import "./run.css";
 
@@ -46,18 +48,19 @@ export default function Run() {
 
 function RunTabs({ run, followed }: { run: RunDetails; followed: FollowedRun }) {
   const { query, setQuery } = useLocation();
-  const { log, version } = followed;
+  const { log, version, stream } = followed;
+  const source: Source = { log, version, stream: stream.state, phase: isActive(run) ? "active" : "ended" };
   const refused = run.usage?.refusedCalls ?? 0;
   const tabs: Tab[] = [
     { id: "answer", label: "Answer", render: () => <Answer run={run} answer={log.answer} /> },
-    { id: "events", label: "Events", count: log.rows.length, render: () => <Events log={log} version={version} /> },
-    { id: "output", label: "Output", render: () => <Output runId={run.runId} output={log.output} version={version} /> },
+    { id: "events", label: "Events", count: log.rows.length, render: () => <Events source={source} /> },
+    { id: "output", label: "Output", render: () => <Output runId={run.runId} source={source} /> },
     { id: "calls", label: "Model calls", count: run.usage?.calls, render: () => <Calls run={run} /> },
-    { id: "tools", label: "Tool calls", render: () => <Tools run={run} log={log} version={version} /> },
+    { id: "tools", label: "Tool calls", render: () => <Tools run={run} source={source} /> },
     { id: "refusals", label: "Refusals", ...(refused > 0 ? { count: refused } : {}), render: () => <Refusals run={run} /> },
     { id: "receipts", label: "Receipts", count: run.receipts?.count, render: () => <Receipts run={run} /> },
     { id: "git", label: "Git", count: run.commits?.commits, render: () => <Git run={run} /> },
-    { id: "timeline", label: "Timeline", render: () => <Timeline run={run} log={log} version={version} /> },
+    { id: "timeline", label: "Timeline", render: () => <Timeline run={run} source={source} /> },
   ];
   return (
     <Tabs
