@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { LiveStream, type StreamState } from "./stream";
 
-type Answer = { status?: number; chunks?: string[]; stays?: boolean; fails?: boolean };
+type Answer = { status?: number; chunks?: string[]; stays?: boolean; fails?: boolean; retryAfter?: number };
 
 /** Server with prepared answers, and a document that can be hidden. */
 class World {
@@ -33,8 +33,9 @@ class World {
 
   #answer(init: RequestInit): Promise<Response> {
     this.requests.push(new Headers(init.headers));
-    const { status = 200, chunks = [], stays = false, fails = false } = this.#answers.shift() ?? { status: 204 };
+    const { status = 200, chunks = [], stays = false, fails = false, retryAfter } = this.#answers.shift() ?? { status: 204 };
     if (fails) return Promise.reject(new TypeError("fetch failed"));
+    const headers: Record<string, string> = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk));
@@ -42,7 +43,7 @@ class World {
         init.signal?.addEventListener("abort", () => stays && controller.error(new DOMException("", "AbortError")));
       },
     });
-    return Promise.resolve(new Response(status === 204 ? null : body, { status }));
+    return Promise.resolve(new Response(status === 204 ? null : body, { status, headers }));
   }
 }
 
@@ -74,6 +75,18 @@ test("waits grow while the server is away", async (context) => {
   context.mock.timers.tick(1);
   await settle();
   assert.equal(world.requests.length, 3);
+});
+
+test("a server that is busy is asked again when it says", async (context) => {
+  const world = new World(context, [{ status: 503, retryAfter: 45 }, { status: 204 }]);
+  world.open();
+  await settle();
+  context.mock.timers.tick(44_999);
+  await settle();
+  assert.equal(world.requests.length, 1);
+  context.mock.timers.tick(1);
+  await settle();
+  assert.equal(world.requests.length, 2);
 });
 
 test("the end of the connection after the last event is the end", async (context) => {

@@ -30,6 +30,8 @@ export interface StreamOptions<T> {
 
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 30_000;
+/** Longest wait that a server may ask for. */
+const MAX_ASKED_MS = 300_000;
 let active: { close(): void } | null = null;
 
 /** Stream that reconnects until it ends, is refused or is closed. */
@@ -152,7 +154,8 @@ export class LiveStream<T> {
 
   #retry(error: ApiError): void {
     this.#failures += 1;
-    const wait = Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1));
+    const asked = Math.min(MAX_ASKED_MS, (error.retryAfterSeconds ?? 0) * 1_000);
+    const wait = Math.max(asked, Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1)));
     this.#options.onState({ kind: "lost", retryAt: Date.now() + wait, error });
     this.#timer = setTimeout(() => void this.#connect(), wait);
   }

@@ -1,11 +1,19 @@
 /** Dialogs: one that shows something, and one that asks before an action. The browser keeps the focus inside. */
-import { type FormEvent, type ReactNode, useLayoutEffect, useRef, useState } from "react";
+import { type FormEvent, type ReactNode, type SyntheticEvent, useLayoutEffect, useRef, useState } from "react";
 import { type ApiError, toApiError } from "../api/problem";
 import { AgentText } from "./agent-text/AgentText";
 import { ErrorNote } from "./ErrorNote";
 
+/** Properties of a dialog. While `isBusy` it stays: a failure of what it does is shown in it. */
+export interface DialogProps {
+  title: string;
+  isBusy?: boolean;
+  onClose: () => void;
+  children: ReactNode;
+}
+
 /** Renders a modal dialog. Its first field has the focus, else the button that closes it, as Esc does. */
-export function Dialog({ title, onClose, children }: { title: string; onClose: () => void; children: ReactNode }) {
+export function Dialog({ title, isBusy = false, onClose, children }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   // A layout effect: the browser gives the focus back only while the dialog is still in the document.
   useLayoutEffect(() => {
@@ -14,11 +22,20 @@ export function Dialog({ title, onClose, children }: { title: string; onClose: (
     element?.querySelector<HTMLElement>("form :is(input, textarea, select)")?.focus();
     return () => element?.close();
   }, []);
+  const cancel = (event: SyntheticEvent) => {
+    event.preventDefault();
+    if (!isBusy) onClose();
+  };
+  // A browser closes a dialog at a second Esc, whatever the page says to the first.
+  const closed = () => {
+    if (isBusy) dialog.current?.showModal();
+    else if (dialog.current !== null) onClose();
+  };
   return (
-    <dialog ref={dialog} aria-label={title} onCancel={onClose}>
+    <dialog ref={dialog} aria-label={title} onCancel={cancel} onClose={closed}>
       <div className="dialog-head">
         <h2>{title}</h2>
-        <button type="button" className="quiet" onClick={onClose} aria-label="Close">
+        <button type="button" className="quiet" disabled={isBusy} onClick={onClose} aria-label="Close">
           ✕
         </button>
       </div>
@@ -39,7 +56,7 @@ export interface ConfirmProps {
   children: ReactNode;
 }
 
-/** Asks before `onConfirm`, which runs once: the button is off until it has ended. A failure is shown in the dialog. */
+/** Asks before `onConfirm`, which runs once: the buttons are off until it has ended. A failure is shown in the dialog. */
 export function Confirm({ title, action, tone = "normal", typed, isReady: isFilled = true, onConfirm, onClose, children }: ConfirmProps) {
   const [text, setText] = useState("");
   const [isBusy, setBusy] = useState(false);
@@ -59,7 +76,7 @@ export function Confirm({ title, action, tone = "normal", typed, isReady: isFill
     }
   };
   return (
-    <Dialog title={title} onClose={onClose}>
+    <Dialog title={title} isBusy={isBusy} onClose={onClose}>
       <form onSubmit={(event) => void submit(event)}>
         {children}
         {typed !== undefined && (
@@ -70,7 +87,7 @@ export function Confirm({ title, action, tone = "normal", typed, isReady: isFill
         )}
         {error !== null && <ErrorNote error={error} />}
         <div className="dialog-foot">
-          <button type="button" onClick={onClose}>
+          <button type="button" disabled={isBusy} onClick={onClose}>
             Back
           </button>
           <button type="submit" className={tone === "danger" ? "danger" : "primary"} disabled={!isReady}>

@@ -1,6 +1,7 @@
-/** Says how a live stream stands: live, paused, lost with a countdown, refused. */
+/** Says how a live stream stands: live, paused, lost with the reason and a countdown, refused. */
 import { useEffect, useState } from "react";
 import type { StreamState } from "../api/stream";
+import { AgentText } from "./agent-text/AgentText";
 import { ErrorNote } from "./ErrorNote";
 
 /** Renders the state; `ended` says nothing, because nothing more will come. */
@@ -13,7 +14,7 @@ export function StreamNote({ state, onRetry }: { state: StreamState; onRetry: ()
     case "paused":
       return <span className="live">paused while hidden</span>;
     case "lost":
-      return <Countdown until={state.retryAt} onRetry={onRetry} />;
+      return <Countdown lost={state} onRetry={onRetry} />;
     case "refused":
       return <ErrorNote error={state.error} onRetry={onRetry} />;
     case "ended":
@@ -21,16 +22,16 @@ export function StreamNote({ state, onRetry }: { state: StreamState; onRetry: ()
   }
 }
 
-function Countdown({ until, onRetry }: { until: number; onRetry: () => void }) {
+function Countdown({ lost, onRetry }: { lost: Extract<StreamState, { kind: "lost" }>; onRetry: () => void }) {
   const [now, setNow] = useState(Date.now);
   useEffect(() => {
     const timer = setInterval(() => setNow(Date.now()), 500);
     return () => clearInterval(timer);
   }, []);
-  const seconds = Math.max(0, Math.ceil((until - now) / 1000));
+  const seconds = Math.max(0, Math.ceil((lost.retryAt - now) / 1000));
   return (
     <span className="live live-lost">
-      connection lost, again in {seconds} s{" "}
+      connection lost, again in {seconds} s: <AgentText text={lost.error.message} form="inline" />{" "}
       <button type="button" className="quiet" onClick={onRetry}>
         now
       </button>

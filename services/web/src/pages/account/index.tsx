@@ -10,7 +10,8 @@ import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { LoadNote } from "../../components/LoadNote";
 import { StateChip } from "../../components/StateChip";
-import { freezeOf } from "../accounts/freezes";
+import { FreezeChips } from "../accounts/FreezeChips";
+import { freezesOf } from "../accounts/freezes";
 import type { ChangedPart } from "./Actions";
 import { Balance } from "./Balance";
 import { Parts } from "./Parts";
@@ -21,7 +22,7 @@ const Actions = lazy(() => import("./Actions"));
 /** Shows the account of the address. */
 export default function Account() {
   const { params } = useLocation();
-  const { may } = useSession();
+  const { may, state } = useSession();
   const id = params["account"] ?? "";
   const path = { account: id };
   const account = useLoad(`account ${id}`, (signal) => api.get("/api/v1/accounts/{account}", { path, signal }));
@@ -32,10 +33,11 @@ export default function Account() {
   usePoll(balance, seconds);
   usePoll(freezes, seconds);
   const [topUps, setTopUps] = useState(0);
-  const freeze = freezeOf(freezes.data?.freezes ?? [], id);
+  const frozenBy = freezesOf(freezes.data?.freezes ?? [], id);
   const isMissing = account.error?.status === 404;
-  // An operator may set up an account before its first run.
-  const isNew = isMissing && may("operator") && balance.error === null;
+  const isOwn = state.kind === "signedIn" && state.session.account === id;
+  // An operator may set up an account before its first run, and its own members may see it.
+  const isNew = isMissing && (may("operator") || isOwn) && balance.error === null;
   const limits = account.data?.limits ?? null;
   const changed = (part: ChangedPart) => {
     ({ limits: account, credits: balance, freezes })[part].reload();
@@ -45,7 +47,7 @@ export default function Account() {
     <>
       <div className="page-head">
         <h1>Account <AgentText text={id} form="inline" /></h1>
-        {freeze !== null && <StateChip state={freeze.kind === "all" ? "all frozen" : "frozen"} tone="warn" />}
+        <FreezeChips freezes={frozenBy} />
         {balance.data?.exhausted === true && <StateChip state="balance exhausted" tone="bad" />}
         <Link to={`/sandbox?account=${encodePart(id)}`}>Runs of this account</Link>
       </div>
@@ -58,7 +60,10 @@ export default function Account() {
         <>
           {may("operator") ? (
             <Suspense fallback={<div className="actions-wait" />}>
-              <Actions id={id} limits={limits} canLimit={isNew || limits !== null} freeze={freeze} onChanged={changed} />
+              <Actions
+                id={id} limits={limits} canLimit={isNew || limits !== null} onChanged={changed}
+                isFrozen={frozenBy.some(({ kind }) => kind === "account")}
+              />
             </Suspense>
           ) : (
             <p className="hint">Limits, credits and freezes take the role operator.</p>

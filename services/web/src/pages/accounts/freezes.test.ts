@@ -1,7 +1,7 @@
 /** Tests what is said and asked before a freeze. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeFreeze, freezeOf, nameTarget, wordFor } from "./freezes";
+import { changeFreeze, freezesOf, nameTarget, wordFor } from "./freezes";
 
 const answers = (status: number, body: object) => {
   globalThis.fetch = () => Promise.resolve(new Response(JSON.stringify(body), { status }));
@@ -13,11 +13,11 @@ test("a person types the name, or the action for all", () => {
   assert.equal(nameTarget({ kind: "model", name: "gpt" }), "calls of the model gpt");
 });
 
-test("an account is frozen by its own freeze or by that of all", () => {
+test("an account is frozen by its own freeze, by that of all, or by both", () => {
   const own = { kind: "account", name: "a" } as const;
-  assert.equal(freezeOf([{ kind: "account", name: "b" }, { kind: "model", name: "a" }], "a"), null);
-  assert.equal(freezeOf([own], "a"), own);
-  assert.equal(freezeOf([own, { kind: "all" }], "a")?.kind, "all");
+  assert.deepEqual(freezesOf([{ kind: "account", name: "b" }, { kind: "model", name: "a" }], "a"), []);
+  assert.deepEqual(freezesOf([own], "a"), [own]);
+  assert.deepEqual(freezesOf([{ kind: "all" }, own], "a"), [{ kind: "all" }, own]);
 });
 
 test("a name that nothing has is a warning", async () => {

@@ -25,9 +25,9 @@ export function wordFor(action: FreezeAction, { kind, name }: Freeze): string {
   return kind === "all" || name === undefined ? `${action} all` : name;
 }
 
-/** Returns what freezes the calls of `account`, or null. */
-export function freezeOf(freezes: Freeze[], account: string): Freeze | null {
-  return freezes.find(({ kind }) => kind === "all") ?? freezes.find(({ kind, name }) => kind === "account" && name === account) ?? null;
+/** Returns what freezes the calls of `account`: the freeze of all calls, its own, or both. */
+export function freezesOf(freezes: Freeze[], account: string): Freeze[] {
+  return freezes.filter(({ kind, name }) => kind === "all" || (kind === "account" && name === account));
 }
 
 /** Makes the change, and returns what to say of it. */

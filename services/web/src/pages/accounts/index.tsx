@@ -10,11 +10,11 @@ import { useLocation } from "../../app/router";
 import { useSession } from "../../app/session";
 import { EmptyState } from "../../components/EmptyState";
 import { Skeleton } from "../../components/Skeleton";
-import { StateChip } from "../../components/StateChip";
 import { type Column, Table } from "../../components/Table";
 import { formatCount, formatDollars } from "../../components/format";
 import { UseBar } from "./UseBar";
-import { type Freeze, freezeOf } from "./freezes";
+import { FreezeChips } from "./FreezeChips";
+import { type Freeze, freezesOf } from "./freezes";
 import { type LimitRow, formatShare, nearestLimit, nearestShare, nearnessOf } from "./limits";
 import { LoadNote } from "../../components/LoadNote";
 import { AccountLink } from "../../components/ObjectLink";
@@ -22,7 +22,7 @@ import "./accounts.css";
 
 const FreezePanel = lazy(() => import("./FreezePanel"));
 
-type Account = Schemas["Account"] & { share: number; freeze: Freeze | null };
+type Account = Schemas["Account"] & { share: number; freezes: Freeze[] };
 
 const FIRST_ROWS = 200;
 const NAMES = new Intl.Collator("en", { numeric: true });
@@ -82,7 +82,7 @@ export default function Accounts() {
 
 function readAccounts(accounts: Schemas["Account"][], freezes: Freeze[], isByName: boolean): Account[] {
   const rows = accounts.map((account) => ({
-    ...account, share: nearestShare(account.limits) ?? -1, freeze: freezeOf(freezes, account.account),
+    ...account, share: nearestShare(account.limits) ?? -1, freezes: freezesOf(freezes, account.account),
   }));
   return rows.sort((a, b) => (isByName ? 0 : b.share - a.share) || NAMES.compare(a.account, b.account));
 }
@@ -90,10 +90,10 @@ function readAccounts(accounts: Schemas["Account"][], freezes: Freeze[], isByNam
 const COLUMNS: Column<Account>[] = [
   {
     id: "account", label: "Account", isWide: true,
-    cell: ({ account, freeze }) => (
+    cell: ({ account, freezes }) => (
       <span className="bar-line">
         <AccountLink id={account} />
-        {freeze !== null && <StateChip state={freeze.kind === "all" ? "all frozen" : "frozen"} tone="warn" />}
+        <FreezeChips freezes={freezes} />
       </span>
     ),
   },

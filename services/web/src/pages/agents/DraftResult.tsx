@@ -1,9 +1,9 @@
 /** Shows a draft: the entry, its difference from the file, and what to do with it. */
 import { AgentText } from "../../components/agent-text/AgentText";
 import { CopyButton } from "../../components/CopyButton";
+import { readDiff } from "../../components/diff";
 import { FixText } from "../../components/FixText";
 import type { DraftedAgent } from "../system/types";
-import { readDiff } from "./draft-fields";
 
 /** Renders the draft, or what is wrong with it. */
 export function DraftResult({ draft }: { draft: DraftedAgent }) {

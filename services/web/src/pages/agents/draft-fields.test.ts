@@ -1,7 +1,7 @@
 /** Tests how the form of a draft is read. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AGENT_ID, EMPTY_FIELDS, readDiff, readDraft } from "./draft-fields";
+import { AGENT_ID, EMPTY_FIELDS, readDraft } from "./draft-fields";
 
 const settingsOf = (fields: Partial<typeof EMPTY_FIELDS>) => readDraft({ ...EMPTY_FIELDS, ...fields }).body.settings;
 
@@ -39,11 +39,6 @@ test("a setting never reaches the prototype", () => {
   const { body } = readDraft({ ...EMPTY_FIELDS, others: '__proto__ = ["x"]' });
   assert.deepEqual(Object.keys(body.settings), ["__proto__"]);
   assert.equal(Object.getPrototypeOf(body.settings), Object.prototype);
-});
-
-test("lines of a diff have kinds", () => {
-  const kinds = readDiff("--- a\n+++ b\n@@ -1 +1,2 @@\n x\n+++ y\n-z\n").map((line) => line.kind);
-  assert.deepEqual(kinds, ["head", "head", "head", "same", "add", "remove"]);
 });
 
 test("the pattern of ids is one that browsers can read", () => {

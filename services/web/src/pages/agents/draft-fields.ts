@@ -80,16 +80,3 @@ function readValue(text: string): SettingValue | null {
   const isPlain = (item: unknown) => typeof item === "string" || typeof item === "boolean" || Number.isSafeInteger(item);
   return isPlain(value) || (Array.isArray(value) && value.every(isPlain)) ? (value as SettingValue) : null;
 }
-
-/** Kind of a line of a diff. */
-export type DiffLine = { kind: "add" | "remove" | "head" | "same"; text: string };
-
-/** Divides a diff into its lines. */
-export function readDiff(diff: string): DiffLine[] {
-  const all = diff.endsWith("\n") ? diff.slice(0, -1).split("\n") : diff.split("\n");
-  return all.map((text, index) => {
-    if (text.startsWith("@@") || (index < 2 && /^(---|\+\+\+) /.test(text))) return { kind: "head", text };
-    if (text.startsWith("+")) return { kind: "add", text };
-    return { kind: text.startsWith("-") ? "remove" : "same", text };
-  });
-}
