@@ -9,12 +9,14 @@ const BASE = [
   /node_modules\/(react|react-dom|scheduler)\//,
   /src\/components\/(EmptyState|ErrorBoundary|ErrorNote|Fact\.|Skeleton|StateChip|Tabs|Time|agent-text|format)/,
   /src\/api\/(client|dashboard|encode|problem|useLoad)/,
-  /src\/app\/(announce|keys|router|session|theme)/,
+  /src\/app\/(App|Layout|announce|keys|router|session|theme)\./,
+  /src\/pages\/routes/,
+  /vite\/preload-helper|rolldown\/runtime/,
 ];
 /** What pages without a stream share. */
 const POLLED = /src\/(api\/usePoll|components\/(FixText|LoadNote|ObjectLink|RoleNote))/;
 /** What pages with a stream share. */
-const LIVE = /src\/(api\/(calls|sse|stream|useStream)|components\/StreamNote)/;
+const LIVE = /src\/(api\/(calls|sse|stream|useStream)|components\/(Elapsed|StreamNote)|pages\/runs\/(active|figures))/;
 
 export default defineConfig({
   build: {

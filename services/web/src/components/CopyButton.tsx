@@ -1,17 +1,19 @@
 /** Copies a text, and says so on the button and to people who hear the page. */
 import { useEffect, useState } from "react";
 import { announce } from "../app/announce";
+import { visibleText } from "./agent-text/marks";
 
 const SHOWN_MS = 2_000;
 
-/** Properties: `what` names the text in the button. */
+/** Properties: `what` names the text; a short button says it only to people who hear the page. */
 export interface CopyButtonProps {
   text: string;
   what: string;
+  form?: "whole" | "short";
 }
 
 /** Renders the button. Without a clipboard, as on plain HTTP, it says to copy by hand. */
-export function CopyButton({ text, what }: CopyButtonProps) {
+export function CopyButton({ text, what, form = "whole" }: CopyButtonProps) {
   const [note, setNote] = useState<string | null>(null);
   useEffect(() => {
     if (note === null) return;
@@ -26,9 +28,11 @@ export function CopyButton({ text, what }: CopyButtonProps) {
     if (!window.isSecureContext) return say("Select and copy it by hand");
     navigator.clipboard.writeText(text).then(() => say("Copied"), () => say("Select and copy it by hand"));
   };
+  const name = visibleText(`Copy ${what}`);
+  if (form === "whole") return <button type="button" onClick={copy}>{note ?? name}</button>;
   return (
-    <button type="button" onClick={copy}>
-      {note ?? `Copy ${what}`}
+    <button type="button" className="quiet" onClick={copy} aria-label={name}>
+      {note ?? "copy"}
     </button>
   );
 }

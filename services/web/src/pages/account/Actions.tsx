@@ -1,11 +1,12 @@
 /** Actions on an account: limits, credits, freeze and thaw. For operators. */
 import { Suspense, lazy, useState } from "react";
 import type { Schemas } from "../../api/client";
-import { FreezeConfirm, FreezeNote } from "../accounts/FreezeConfirm";
-import type { FreezeChange } from "../accounts/freezes";
+import type { FreezeChange } from "../accounts/changeFreeze";
+import { FreezeNote } from "../accounts/FreezeNote";
 import { newCreditDraft } from "./credit";
 
 const CreditDialog = lazy(() => import("./CreditDialog"));
+const FreezeConfirm = lazy(() => import("../accounts/FreezeConfirm"));
 const LimitsDialog = lazy(() => import("./LimitsDialog"));
 
 /** Part of an account that an action changes. */
@@ -52,16 +53,16 @@ export default function Actions({ id, limits, canLimit, isFrozen, onChanged }: A
             }}
           />
         )}
+        {open === "freeze" && (
+          <FreezeConfirm
+            action={isFrozen ? "thaw" : "freeze"} target={{ kind: "account", name: id }} onClose={close}
+            onDone={(made) => {
+              setChange(made);
+              onChanged("freezes");
+            }}
+          />
+        )}
       </Suspense>
-      {open === "freeze" && (
-        <FreezeConfirm
-          action={isFrozen ? "thaw" : "freeze"} target={{ kind: "account", name: id }} onClose={close}
-          onDone={(made) => {
-            setChange(made);
-            onChanged("freezes");
-          }}
-        />
-      )}
     </div>
   );
 }

@@ -2,7 +2,8 @@
 import { announce } from "../../app/announce";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { Confirm } from "../../components/Dialog";
-import { type Freeze, type FreezeAction, type FreezeChange, changeFreeze, nameTarget, wordFor } from "./freezes";
+import { type FreezeAction, type FreezeChange, changeFreeze, nameTarget, wordFor } from "./changeFreeze";
+import type { Freeze } from "./freezes";
 
 /** Properties: `onDone` gets what was done. */
 export interface FreezeConfirmProps {
@@ -13,7 +14,7 @@ export interface FreezeConfirmProps {
 }
 
 /** Renders the question. */
-export function FreezeConfirm({ action, target, onDone, onClose }: FreezeConfirmProps) {
+export default function FreezeConfirm({ action, target, onDone, onClose }: FreezeConfirmProps) {
   const confirm = async () => {
     const change = await changeFreeze(action, target);
     announce(change.text);
@@ -31,15 +32,5 @@ export function FreezeConfirm({ action, target, onDone, onClose }: FreezeConfirm
         {action === "freeze" ? ", and cuts those in flight, at once. It holds until it is thawed." : "."}
       </p>
     </Confirm>
-  );
-}
-
-/** Shows what a change has done. */
-export function FreezeNote({ change }: { change: FreezeChange | null }) {
-  if (change === null) return null;
-  return (
-    <p className={change.isWarning ? "note" : "hint"}>
-      <AgentText text={change.text} form="inline" />
-    </p>
   );
 }

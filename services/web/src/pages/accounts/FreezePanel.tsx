@@ -1,14 +1,18 @@
 /** Lists what is frozen, and freezes or thaws more. For operators. */
-import { useState } from "react";
+import { Suspense, lazy, useState } from "react";
 import type { Schemas } from "../../api/client";
 import type { Loaded } from "../../api/useLoad";
 import { AgentText } from "../../components/agent-text/AgentText";
 import { StateChip } from "../../components/StateChip";
-import { FreezeConfirm, FreezeNote } from "./FreezeConfirm";
-import { type Freeze, type FreezeAction, type FreezeChange } from "./freezes";
+import type { FreezeAction, FreezeChange } from "./changeFreeze";
+import { FreezeNote } from "./FreezeNote";
+import type { Freeze } from "./freezes";
 import { visibleText } from "../../components/agent-text/marks";
 import { LoadNote } from "../../components/LoadNote";
 import { AccountLink } from "../../components/ObjectLink";
+
+// Most visits freeze nothing.
+const FreezeConfirm = lazy(() => import("./FreezeConfirm"));
 
 type Asked = { action: FreezeAction; target: Freeze };
 
@@ -27,7 +31,9 @@ export default function FreezePanel({ freezes }: { freezes: Loaded<Schemas["Free
       {freezes.data !== null && <FreezeRows freezes={freezes.data.freezes} onThaw={(target) => setAsked({ action: "thaw", target })} />}
       <FreezeForm onAsk={(target) => setAsked({ action: "freeze", target })} />
       <FreezeNote change={change} />
-      {asked !== null && <FreezeConfirm {...asked} onDone={done} onClose={() => setAsked(null)} />}
+      <Suspense fallback={null}>
+        {asked !== null && <FreezeConfirm {...asked} onDone={done} onClose={() => setAsked(null)} />}
+      </Suspense>
     </section>
   );
 }

@@ -1,7 +1,8 @@
 /** Tests what is said and asked before a freeze. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { changeFreeze, freezesOf, nameTarget, wordFor } from "./freezes";
+import { changeFreeze, nameTarget, wordFor } from "./changeFreeze";
+import { freezesOf } from "./freezes";
 
 const answers = (status: number, body: object) => {
   globalThis.fetch = () => Promise.resolve(new Response(JSON.stringify(body), { status }));

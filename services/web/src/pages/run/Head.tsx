@@ -10,11 +10,10 @@ import { formatCount } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import { CallCount, Cost } from "../runs/figures";
+import { Actions } from "./Actions";
 import { traceLink } from "./links";
 import type { RunDetails } from "./useRun";
 
-// With its dialogs it comes a moment after what it acts on.
-const Actions = lazy(() => import("./Actions"));
 const Failure = lazy(() => import("./Failure"));
 
 /** Renders the head. `children` says how the stream stands. */
@@ -26,9 +25,7 @@ export function Head({ run, onChange, children }: { run: RunDetails; onChange: (
         <RunTitle id={run.runId} />
         <StateChip state={run.state} />
         {children}
-        <Suspense fallback={<span />}>
-          <Actions run={run} onChange={onChange} />
-        </Suspense>
+        <Actions run={run} onChange={onChange} />
       </div>
       {run.queue !== undefined && (
         <p className="note">
