@@ -31,7 +31,9 @@ function Countdown({ lost, onRetry }: { lost: Extract<StreamState, { kind: "lost
   const seconds = Math.max(0, Math.ceil((lost.retryAt - now) / 1000));
   return (
     <span className="live live-lost">
-      connection lost, again in {seconds} s: <AgentText text={lost.error.message} form="inline" />{" "}
+      <span>
+        connection lost, again in {seconds} s: <AgentText text={lost.error.message} form="inline" />
+      </span>
       <button type="button" className="quiet" onClick={onRetry}>
         now
       </button>

@@ -42,6 +42,13 @@ test("a type of a newer server is a row, not a failure of the page", () => {
   assert.equal(log.rows[0]?.label, "new_thing");
 });
 
+test("a call of a host tool is a row of its own kind", () => {
+  const log = new EventLog();
+  log.append([{ type: "host_tool", seq: 1, id: "c", name: "git.push", state: "denied", arguments: "{}" }]);
+  const [row] = log.rows;
+  assert.deepEqual([row?.kind, row?.label, row?.text, row?.isFailure], ["tool", "host tool denied", "git.push {}", true]);
+});
+
 test("rows are found by kind and text", () => {
   const log = new EventLog();
   log.append([

@@ -54,6 +54,11 @@ function content(event: RunEvent): Content {
         kind: "tool", label: event.isError ? "tool failed" : "tool result", text: event.result, cutBytes: event.cutBytes ?? 0,
         isFailure: event.isError,
       };
+    case "host_tool":
+      return {
+        kind: "tool", label: `host tool ${event.state}`, text: `${event.name} ${event.arguments ?? ""}`,
+        isFailure: ["failed", "denied", "unknown"].includes(event.state),
+      };
     case "log":
       return { kind: "log", label: event.stream, text: event.text };
     default:
@@ -63,7 +68,7 @@ function content(event: RunEvent): Content {
 
 type Tallied = Exclude<RunEvent, { type: "status" | "activity" | "text_delta" | "progress" | "assistant_final" | "tool" | "log" }>;
 
-function ending(event: Exclude<Tallied, { type: "tool_call" | "tool_result" }>): Content {
+function ending(event: Exclude<Tallied, { type: "tool_call" | "tool_result" | "host_tool" }>): Content {
   switch (event.type) {
     case "log_cut":
       return { kind: "gap", label: "output cut", text: `${formatBytes(event.bytes)} of ${event.stream} left out here` };
