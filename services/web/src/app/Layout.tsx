@@ -79,7 +79,7 @@ function Identity() {
   const { principal, account, role } = state.session;
   return (
     <div className="identity">
-      <span title={`Account ${account}`}>
+      <span title={visibleText(`Account ${account}`)}>
         <bdi>{principal ?? "no token"}</bdi> <small>{role}</small>
       </span>
       {principal !== null && (

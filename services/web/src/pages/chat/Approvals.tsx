@@ -6,7 +6,6 @@ import { useEffect, useRef, useState } from "react";
 import { announce } from "../../app/announce";
 import { useSession } from "../../app/session";
 import { AgentText } from "../../components/agent-text/AgentText";
-import { visibleText } from "../../components/agent-text/marks";
 import { Card, type Verdict } from "../approvals/Card";
 import { Decide } from "../approvals/Decide";
 import { useNow } from "../approvals/useNow";
@@ -28,7 +27,7 @@ export function Approvals({ approvals, run, onDecided }: ApprovalsProps) {
   const now = useNow(waiting.length > 0);
   const isDecided = useRef(false);
   const done = (outcome: Outcome) => {
-    announce(visibleText(`${outcome.approval.tool}: ${outcome.text}`));
+    announce(`${outcome.approval.tool}: ${outcome.text}`);
     setOutcomes((last) => [...last, outcome]);
     isDecided.current = true;
   };

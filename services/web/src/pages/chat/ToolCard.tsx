@@ -1,5 +1,6 @@
 /** Shows one call of a tool: its name, arguments, state, and the size and time of its result. Text only. */
-import { AgentText } from "../../components/agent-text/AgentText";
+import { AgentText, cutAt } from "../../components/agent-text/AgentText";
+import { visibleText } from "../../components/agent-text/marks";
 import { formatBytes, formatDuration } from "../../components/format";
 import { StateChip, type Tone } from "../../components/StateChip";
 import type { CallState, ToolCall } from "./parts";
@@ -7,6 +8,7 @@ import type { CallState, ToolCall } from "./parts";
 const TONES: Record<CallState, Tone> = {
   running: "busy", waiting: "warn", approved: "busy", executing: "busy", done: "good", failed: "bad", denied: "bad", unknown: "warn",
 };
+const NAME_CHARS = 60;
 const OPEN: CallState[] = ["running", "waiting", "approved", "executing"];
 const WORDS: Partial<Record<CallState, string>> = { waiting: "waits for approval", unknown: "outcome unknown" };
 
@@ -14,7 +16,7 @@ const WORDS: Partial<Record<CallState, string>> = { waiting: "waits for approval
 export function ToolCard({ call, phase }: { call: ToolCall; phase: "open" | "ended" }) {
   const isCut = phase === "ended" && OPEN.includes(call.state);
   return (
-    <section className={`tool-card tool-${call.origin}`} aria-label={`Tool ${call.name.slice(0, 60)}`}>
+    <section className={`tool-card tool-${call.origin}`} aria-label={`Tool ${visibleText(cutAt(call.name, NAME_CHARS))}`}>
       <div className="tool-head">
         <span className="tool-kind">{call.origin === "host" ? "host tool" : "tool"}</span>
         <code>

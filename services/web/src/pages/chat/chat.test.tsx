@@ -41,6 +41,15 @@ test("a tool's name and result are text", () => {
   assert.ok(html.includes("1 B") && html.includes("5 ms"));
 });
 
+test("the label of a call has marks, and no half of a character", () => {
+  const call = {
+    id: "c", name: `\u202e${"x".repeat(58)}\u{1f600}`, origin: "agent", state: "running", argumentsText: "", resultText: null,
+    resultBytes: null, durationMs: null, code: null,
+  } as const;
+  const [, label = ""] = /aria-label="([^"]*)"/.exec(renderToStaticMarkup(<ToolCard call={call} phase="open" />)) ?? [];
+  assert.equal(label, `Tool ⟨RLO⟩${"x".repeat(58)}`);
+});
+
 test("a call without a result has none once the answer has ended", () => {
   const call = {
     id: "c", name: "x", origin: "agent", state: "running", argumentsText: "", resultText: null, resultBytes: null, durationMs: null,
