@@ -168,7 +168,8 @@ async fn balance_statement_and_receipts_agree() {
     // The figures that make the credits, and how good they are.
     let rows: Vec<Vec<_>> = csv.stdout.lines().map(|line| line.split(',').collect()).collect();
     let column = |name: &str| rows[0].iter().position(|each| *each == name).unwrap();
-    for (name, value) in [("tokens_source", "exact"), ("markup", "1.25"), ("credits_per_dollar", "10000000")] {
+    for (name, value) in [("tokens_source", "exact"), ("markup", "1.25"), ("credits_per_dollar", "10000000")]
+    {
         assert!(rows[1..].iter().all(|row| row[column(name)] == value), "{name}: {csv:?}");
     }
     up.stop(Signal::TERM).await;
