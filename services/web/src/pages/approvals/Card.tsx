@@ -54,7 +54,7 @@ export function Card({ approval, now, onAsk }: CardProps) {
 export function Arguments({ approval }: { approval: Approval }) {
   if (approval.arguments === null) return <p className="muted">The arguments were removed with the texts of the run.</p>;
   return (
-    <div className="approval-arguments" role="group" aria-label="Arguments">
+    <div className="approval-arguments" role="group" aria-label="Arguments" tabIndex={0}>
       <AgentText text={spreadJson(approval.arguments)} firstChars={ALL_CHARS} />
     </div>
   );
