@@ -3,7 +3,7 @@
 use harness::Dashboard;
 use serde_json::{Value, json};
 
-use super::agents::{ATTACKS, attacks, configuration};
+use super::agents::{ATTACKS, attacks, configuration, hostile_text};
 
 const CASES: [&str; 14] = [
     "control",
@@ -53,12 +53,23 @@ fn assert_control(case: &Value) {
         assert_eq!(case["ran"][name], expected, "control: {name} works where nothing defends: {case:#}");
     }
     assert!(!case["images"].as_array().unwrap().is_empty(), "control: {case:#}");
+    let all = &case["all"];
+    assert_eq!(
+        (&all["ran"], &all["polluted"], &all["wide"]),
+        (&json!(1), &json!(1), &json!(true)),
+        "control: {all:#}"
+    );
+    // Two pictures and a drawing; scripts count, too.
+    assert!(all["elements"].as_u64().unwrap() >= 3, "control: {all:#}");
+    assert!(all["links"].to_string().contains("javascript:"), "control: {all:#}");
+    assert!(!all["odd"].as_array().unwrap().is_empty(), "control: {all:#}");
 }
 
 #[tokio::test]
 async fn hostile_texts_stay_texts() {
     let dashboard = Dashboard::start("", &configuration()).await;
-    let cases = dashboard.suite("hostile", json!({ "attacks": attacks() }), &CASES).await;
+    let cases =
+        dashboard.suite("hostile", json!({ "attacks": attacks(), "text": hostile_text() }), &CASES).await;
     assert_control(cases.of("control"));
     assert_eq!(cases.of("ordered")["states"], json!(["succeeded", "failed", "succeeded"]));
     for name in ["run", "failure", "pages", "spoiled", "prototype"] {

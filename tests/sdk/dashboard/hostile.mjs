@@ -1,11 +1,20 @@
 // Shows hostile texts of agents in the dashboard. Each attack has a control: a page without defences on which it works.
 import { api, audit, elsewhere, ended, input, order, origin, suite, Visit } from "./driver.mjs";
 
-const { attacks } = input;
+const { attacks, text: hostile } = input;
 // Where an attack works: its text becomes HTML.
 const CONTROL = `<!doctype html><meta charset="utf-8"><body><script>
   const fragment = document.createRange().createContextualFragment(decodeURIComponent(location.hash.slice(1)));
   document.body.append(fragment);
+</script>`;
+
+// Where all attacks work at once: the text becomes HTML of one line, and the JSON in it is merged into objects key by key.
+const UNDEFENDED = `<!doctype html><meta charset="utf-8"><body style="white-space: pre"><div id="root"></div><script>
+  const merge = (to, from) => Object.entries(from).forEach(([key, value]) => (typeof value === "object" ? merge(to[key], value) : (to[key] = value)));
+  fetch("/text").then((answer) => answer.text()).then((text) => {
+    document.querySelector("#root").append(document.createRange().createContextualFragment(text));
+    merge({}, JSON.parse(text.slice(text.indexOf("{"))));
+  });
 </script>`;
 
 // Returns what each page of `paths` made of what it shows.
@@ -72,7 +81,7 @@ async function pullRequests(browser, addresses) {
 const CASES = {
   control: async (browser) => {
     const visit = await Visit.open(browser);
-    const control = await elsewhere({ "/": CONTROL });
+    const control = await elsewhere({ "/": CONTROL, "/all": UNDEFENDED, "/text": hostile });
     const ran = {};
     for (const [name, text] of Object.entries(attacks)) {
       await visit.page.goto(`${control.origin}/?${name}#${encodeURIComponent(text)}`);
@@ -81,7 +90,11 @@ const CASES = {
       if ((await link.count()) > 0) await link.click();
       ran[name] = await visit.page.evaluate(() => window.ran ?? null);
     }
-    return { ran, images: visit.foreign.filter((url) => url.includes("attacker.invalid")) };
+    const images = visit.foreign.filter((url) => url.includes("attacker.invalid"));
+    await visit.page.goto(`${control.origin}/all`);
+    await visit.page.waitForFunction(() => ({}).polluted);
+    await visit.page.waitForTimeout(100);
+    return { ran, images, all: await audit(visit.page) };
   },
   ordered: async () => {
     await order("ann", "hostile", "test:hostile");
