@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::agents::{ATTACKS, attacks, configuration, hostile_text};
 
-const CASES: [&str; 14] = [
+const CASES: [&str; 15] = [
     "control",
     "ordered",
     "run",
@@ -20,6 +20,7 @@ const CASES: [&str; 14] = [
     "pull_requests",
     "downloads",
     "forged",
+    "forged_decision",
 ];
 
 /// Checks that nothing came of the texts of a page.
@@ -98,6 +99,7 @@ async fn hostile_texts_stay_texts() {
     assert!(raw["name"].as_str().unwrap().ends_with(".stderr.txt"), "{raw:#}");
     assert_eq!((&raw["ran"], &raw["raw"][0]), (&Value::Null, &json!("application/x-ndjson")), "{raw:#}");
     assert_forged(cases.of("forged"));
+    assert_decision(cases.of("forged_decision"));
     dashboard.end().await;
 }
 
@@ -144,4 +146,12 @@ fn assert_forged(case: &Value) {
     for stored in case["stored"].as_array().unwrap() {
         assert_eq!(stored[1], false, "{case:#}");
     }
+}
+
+/// A decision that comes with a message is none: the call waits until one comes through the API.
+fn assert_decision(case: &Value) {
+    assert_eq!(case["cards"], 1, "control: the chat draws a card for a call that waits: {case:#}");
+    assert_eq!(case["sent"], json!([409, 200, 400]), "{case:#}");
+    assert_eq!(case["before"], json!(["running", "waiting"]), "{case:#}");
+    assert_eq!(case["after"], json!(["succeeded", "done"]), "control: a decision ends the wait: {case:#}");
 }
