@@ -95,9 +95,7 @@ async fn hostile_texts_stay_texts() {
     assert_chunks(cases.of("chunks"));
     assert_links(cases.of("links"));
     assert_pull_requests(cases.of("pull_requests"));
-    let raw = cases.of("downloads");
-    assert!(raw["name"].as_str().unwrap().ends_with(".stderr.txt"), "{raw:#}");
-    assert_eq!((&raw["ran"], &raw["raw"][0]), (&Value::Null, &json!("application/x-ndjson")), "{raw:#}");
+    assert_downloads(cases.of("downloads"));
     assert_forged(cases.of("forged"));
     assert_decision(cases.of("forged_decision"));
     dashboard.end().await;
@@ -154,4 +152,13 @@ fn assert_decision(case: &Value) {
     assert_eq!(case["sent"], json!([409, 200, 400]), "{case:#}");
     assert_eq!(case["before"], json!(["running", "waiting"]), "{case:#}");
     assert_eq!(case["after"], json!(["succeeded", "done"]), "control: a decision ends the wait: {case:#}");
+}
+
+/// Raw output is saved as a file: a browser that opens its address makes no document of it.
+fn assert_downloads(case: &Value) {
+    assert!(case["name"].as_str().unwrap().ends_with(".stderr.txt"), "{case:#}");
+    assert_eq!(case["raw"], json!(["application/x-ndjson", "nosniff"]), "{case:#}");
+    let (own, control) = (&case["opened"]["own"], &case["opened"]["control"]);
+    assert_eq!((&own["ran"], &own["elements"]), (&Value::Null, &json!(0)), "{case:#}");
+    assert_eq!(control["ran"], 1, "control: called a document, it runs: {case:#}");
 }

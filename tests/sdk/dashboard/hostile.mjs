@@ -183,7 +183,15 @@ const CASES = {
       const { headers } = await fetch("/api/v1/runs/hostile/logs");
       return [headers.get("content-type"), headers.get("x-content-type-options")];
     });
-    return { name: download.suggestedFilename(), logs: logs.status, raw, ran: await visit.page.evaluate(() => window.ran ?? null).catch(() => null) };
+    // A person opens the address of the logs, and that of a server which calls them a document.
+    const control = await elsewhere({ "/logs": logs.text });
+    const opened = {};
+    for (const [name, url] of [["own", `${origin}/api/v1/runs/hostile/logs`], ["control", `${control.origin}/logs`]]) {
+      const saved = visit.page.waitForEvent("download", { timeout: 2000 }).then(() => true, () => false);
+      await visit.page.goto(url).catch(() => undefined);
+      opened[name] = { saved: await saved, elements: await visit.page.locator("img, svg").count(), ran: await visit.page.evaluate(() => window.ran ?? null) };
+    }
+    return { name: download.suggestedFilename(), logs: logs.status, raw, opened };
   },
   forged: async (browser) => {
     const visit = await Visit.as(browser, "ann");
