@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::agents::{ATTACKS, attacks, configuration, hostile_text};
 
-const CASES: [&str; 15] = [
+const CASES: [&str; 16] = [
     "control",
     "ordered",
     "run",
@@ -16,6 +16,7 @@ const CASES: [&str; 15] = [
     "chunks",
     "links",
     "spoiled",
+    "fabricated",
     "prototype",
     "pull_requests",
     "downloads",
@@ -73,8 +74,12 @@ async fn hostile_texts_stay_texts() {
         dashboard.suite("hostile", json!({ "attacks": attacks(), "text": hostile_text() }), &CASES).await;
     assert_control(cases.of("control"));
     assert_eq!(cases.of("ordered")["states"], json!(["succeeded", "failed", "succeeded"]));
-    for name in ["run", "failure", "pages", "spoiled", "prototype"] {
+    for name in ["run", "failure", "pages", "spoiled", "fabricated", "prototype"] {
         assert_all_harmless(cases.of(name));
+    }
+    for (path, page) in cases.of("fabricated")["pages"].as_object().unwrap() {
+        let text = page["text"].as_str().unwrap();
+        assert!(text.contains(ATTACKS[0].1), "control: {path} shows what it was sent: {text}");
     }
     let answer = &cases.of("run")["pages"]["/sandbox/hostile?tab=answer"];
     let text = answer["text"].as_str().unwrap();

@@ -186,6 +186,44 @@ export class Relay {
   }
 }
 
+// Answers each request for JSON as the description of the API allows it, with all fields there are: every list has one row,
+// and every text is `text`. Other answers stay.
+export async function fabricate(visit, text) {
+  const { paths, components } = (await api("boss", "GET", "/openapi.json")).json;
+  const patterns = Object.entries(paths).map(([path, { get }]) => {
+    const schema = get?.responses[200]?.content?.["application/json"]?.schema;
+    return { pattern: new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+")}$`), schema };
+  });
+  const soon = new Date(Date.now() + 3_600_000).toISOString();
+  const value = (schema, name) => {
+    if (schema.$ref !== undefined) return value(components.schemas[schema.$ref.split("/").pop()], name);
+    const choices = schema.oneOf ?? schema.anyOf;
+    if (choices !== undefined) return value(choices.find(({ type }) => type !== "null"), name);
+    if (schema.allOf !== undefined) return Object.assign({}, ...schema.allOf.map((part) => value(part, name)));
+    if (schema.enum !== undefined) return schema.enum.includes("failed") ? "failed" : schema.enum[0];
+    const type = [schema.type].flat().find((type) => type !== "null");
+    if (type === "array") return [value(schema.items ?? {}, name)];
+    if (type === "integer" || type === "number") return 1;
+    if (type === "boolean") return true;
+    if (type === "object" || schema.properties !== undefined) return object(schema);
+    if (schema.format === "date-time") return soon;
+    if (name === "state") return "waiting";
+    return name === "nextCursor" ? null : text;
+  };
+  const object = ({ properties = {}, additionalProperties: more }) => {
+    const fields = Object.entries(properties).map(([name, schema]) => [name, value(schema, name)]);
+    if (typeof more === "object") fields.push([text, value(more, "")]);
+    return Object.fromEntries(fields);
+  };
+  const serve = async (route) => {
+    const { pathname } = new URL(route.request().url());
+    const { schema } = patterns.find(({ pattern }) => pattern.test(pathname)) ?? {};
+    if (route.request().method() !== "GET" || schema === undefined || /\/(session|dashboard)$/.test(pathname)) return route.continue();
+    return route.fulfill({ status: 200, json: value(schema, "") });
+  };
+  await visit.page.route("**/api/v1/**", (route) => serve(route).catch(() => undefined));
+}
+
 // Returns what in the document a hostile text could have made: code that ran, elements, addresses, characters.
 export function audit(page) {
   return page.evaluate(() => {
