@@ -164,6 +164,10 @@ fn assert_downloads(case: &Value) {
     assert!(case["name"].as_str().unwrap().ends_with(".stderr.txt"), "{case:#}");
     assert_eq!(case["raw"], json!(["application/x-ndjson", "nosniff"]), "{case:#}");
     let (own, control) = (&case["opened"]["own"], &case["opened"]["control"]);
-    assert_eq!((&own["ran"], &own["elements"]), (&Value::Null, &json!(0)), "{case:#}");
+    assert_eq!(
+        (&own["saved"], &own["ran"], &own["elements"]),
+        (&json!(true), &Value::Null, &json!(0)),
+        "{case:#}"
+    );
     assert_eq!(control["ran"], 1, "control: called a document, it runs: {case:#}");
 }
