@@ -3,7 +3,7 @@
 use std::fs;
 
 use harness::{Dashboard, shell_agents::shell_agent};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::agents::configuration;
 
@@ -23,6 +23,17 @@ const CASES: [&str; 14] = [
     "motion",
     "keyboard",
 ];
+
+/// A person without a mouse signs in, finds a failed run, cancels and approves.
+fn assert_keys(keys: &Value) {
+    assert!(keys["failed"].as_str().unwrap().contains("/sandbox/failed"), "{keys:#}");
+    assert!(keys["why"].as_str().unwrap().contains("Failed"), "{keys:#}");
+    assert_eq!(
+        (&keys["cancelled"], &keys["approved"]),
+        (&json!("cancelled"), &json!(["succeeded", "done"])),
+        "{keys:#}"
+    );
+}
 
 #[tokio::test]
 async fn everyone_can_decide_and_find() {
@@ -61,14 +72,9 @@ async fn everyone_can_decide_and_find() {
     let out = cases.of("signed_out");
     assert_eq!(out["clean"], json!([]));
     assert!(out["control"].as_u64().unwrap() >= 1, "control: axe finds a picture without a text: {out:#}");
-    assert_eq!(cases.of("motion")["moving"], 0);
-    let keys = cases.of("keyboard");
-    assert!(keys["failed"].as_str().unwrap().contains("/sandbox/failed"), "{keys:#}");
-    assert!(keys["why"].as_str().unwrap().contains("Failed"), "{keys:#}");
-    assert_eq!(
-        (&keys["cancelled"], &keys["approved"]),
-        (&json!("cancelled"), &json!(["succeeded", "done"])),
-        "{keys:#}"
-    );
+    let moving = &cases.of("motion")["moving"];
+    assert_eq!(moving["reduce"], 0, "{moving:#}");
+    assert!(moving["no-preference"].as_u64().unwrap() >= 1, "control: else, an answer moves: {moving:#}");
+    assert_keys(cases.of("keyboard"));
     dashboard.end().await;
 }
