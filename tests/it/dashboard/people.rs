@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::agents::configuration;
 
-const CASES: [&str; 14] = [
+const CASES: [&str; 15] = [
     "ordered",
     "expired",
     "approve",
@@ -19,10 +19,30 @@ const CASES: [&str; 14] = [
     "phone",
     "zoom",
     "forced_colours",
+    "states",
     "signed_out",
     "motion",
     "keyboard",
 ];
+
+/// Pages say in which state they are, and break no rule of axe then.
+fn assert_states(case: &Value) {
+    assert_eq!(case["broken"], json!({}), "{case:#}");
+    for (state, texts) in [
+        ("cancel", &["Cancel the run"][..]),
+        ("keys", &["Leave a field or a dialog"]),
+        ("typed", &["acct-8"]),
+        ("gaps", &["no longer kept", "7 older events", "output cut", "missed", "3 pieces"]),
+        ("cut", &["were left out here"]),
+        ("stale", &["Not available now", "store_unavailable", "To do: start it"]),
+        ("unreachable", &["No connection"]),
+        ("/sandbox/failed?tab=calls", &["a word"]),
+        ("/approvals", &["a word"]),
+    ] {
+        let shown = case["texts"][state].as_str().unwrap();
+        assert!(texts.iter().all(|text| shown.contains(text)), "{state}: {texts:?} in {shown}");
+    }
+}
 
 /// A person without a mouse signs in, finds a failed run, cancels and approves.
 fn assert_keys(keys: &Value) {
@@ -69,6 +89,7 @@ async fn everyone_can_decide_and_find() {
         assert_eq!(case["broken"], json!({}), "{name}");
         assert!(case["passes"].as_u64().unwrap() > 100, "{case:#}");
     }
+    assert_states(cases.of("states"));
     let out = cases.of("signed_out");
     assert_eq!(out["clean"], json!([]));
     assert!(out["control"].as_u64().unwrap() >= 1, "control: axe finds a picture without a text: {out:#}");

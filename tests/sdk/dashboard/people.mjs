@@ -1,6 +1,6 @@
 // Uses the dashboard as people do who decide, who see little, who have no mouse.
 import { api, breaches, ended, input, order, origin, running, suite, tabTo, tokens, until, Visit } from "./driver.mjs";
-import { asks } from "./states.mjs";
+import { asks, walkStates } from "./states.mjs";
 
 const PAGES = [
   "/sandbox", "/sandbox/failed", "/sandbox/failed?tab=events", "/sandbox/failed?tab=output", "/sandbox/failed?tab=timeline", "/chat", "/chat/talk", "/chat/never-was", "/approvals", "/accounts",
@@ -109,6 +109,24 @@ const CASES = {
   // A window of 1280 px at twice the size.
   zoom: (browser) => checked(browser, { viewport: { width: 640, height: 450 }, deviceScaleFactor: 2 }),
   forced_colours: (browser) => checked(browser, { forcedColors: "active", reducedMotion: "reduce" }),
+  states: async (browser) => {
+    await order("ann", "shown", "test:long");
+    await running("ann", "shown");
+    const visit = await Visit.as(browser, "boss");
+    const broken = {};
+    const texts = {};
+    await walkStates(visit, async (name, schemes) => {
+      for (const colorScheme of schemes) {
+        await visit.page.emulateMedia({ colorScheme });
+        const { shown } = await breaches(visit.page);
+        if (shown.length > 0) broken[`${name} ${colorScheme}`] = shown;
+      }
+      texts[name] = (await visit.text()).slice(0, 4000);
+    });
+    await api("ann", "POST", "/runs/shown/cancel", {});
+    await ended("ann", "shown");
+    return { broken, texts };
+  },
   signed_out: async (browser) => {
     const visit = await Visit.open(browser);
     await visit.page.goto(`${origin}/signin`);
@@ -118,9 +136,13 @@ const CASES = {
       picture.src = "/assets/none.png";
       return picture.outerHTML;
     });
-    const clean = await breaches(visit.page);
+    const clean = [];
+    for (const colorScheme of ["light", "dark"]) {
+      await visit.page.emulateMedia({ colorScheme });
+      clean.push(...(await breaches(visit.page)).shown);
+    }
     await visit.page.evaluate(() => document.querySelector("main").append(document.createElement("img")));
-    return { clean: clean.shown, control: (await breaches(visit.page)).shown.length, made: control.length };
+    return { clean, control: (await breaches(visit.page)).shown.length, made: control.length };
   },
   motion: async (browser) => {
     const moving = {};
