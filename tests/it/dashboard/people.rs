@@ -44,7 +44,7 @@ fn assert_states(case: &Value) {
     }
 }
 
-/// A person without a mouse signs in, finds a failed run, cancels and approves.
+/// A person without a mouse signs in, finds a failed run, cancels, approves and chats.
 fn assert_keys(keys: &Value) {
     assert!(keys["failed"].as_str().unwrap().contains("/sandbox/failed"), "{keys:#}");
     assert!(keys["why"].as_str().unwrap().contains("Failed"), "{keys:#}");
@@ -53,6 +53,8 @@ fn assert_keys(keys: &Value) {
         (&json!("cancelled"), &json!(["succeeded", "done"])),
         "{keys:#}"
     );
+    let chat = keys["chat"].as_str().unwrap();
+    assert!(chat.contains("By keys alone") && chat.contains("it is done"), "{keys:#}");
 }
 
 #[tokio::test]

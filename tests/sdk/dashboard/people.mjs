@@ -201,7 +201,19 @@ const CASES = {
     await page.waitForSelector("dialog[open]");
     await tabTo(page, "Approve");
     await page.keyboard.press("Enter");
-    return { failed, why, cancelled, approved: await verdict("keys") };
+    const approved = await verdict("keys");
+    await page.waitForSelector("dialog", { state: "detached" });
+    await tabTo(page, "Chat");
+    await page.keyboard.press("Enter");
+    await page.locator("select option[value='test:sh']").waitFor({ state: "attached" });
+    await tabTo(page, await page.evaluate(() => document.querySelector("select").labels[0].textContent.trim()));
+    await page.keyboard.type("Quick");
+    await page.waitForFunction(() => document.querySelector("select").value === "test:sh");
+    await tabTo(page, "Question");
+    await page.keyboard.type("By keys alone");
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Regenerate", exact: true }).waitFor({ timeout: 40_000 });
+    return { failed, why, cancelled, approved, chat: await page.locator(".chat-log").innerText() };
   },
 };
 
