@@ -20,6 +20,9 @@ const CASES: [&str; 12] = [
     "back",
 ];
 
+/// An open stream ends 5 seconds after its token was revoked. A page on a busy machine may need three more to show that.
+const MAX_REVOKED_MS: u64 = 8000;
+
 fn text<'c>(case: &'c Value, field: &str) -> &'c str {
     case[field].as_str().unwrap_or_else(|| panic!("no {field}: {case:#}"))
 }
@@ -96,7 +99,8 @@ async fn only_who_may_sees_and_acts() {
     assert!(text(foreign, "text").contains("Not found, or of another account"), "{foreign:#}");
     let revoked = cases.of("revoked");
     assert!(
-        revoked["took"].as_u64().unwrap() < 15_000 && text(revoked, "text").contains("session has ended"),
+        revoked["took"].as_u64().unwrap() < MAX_REVOKED_MS
+            && text(revoked, "text").contains("session has ended"),
         "{revoked:#}"
     );
     let back = cases.of("back");

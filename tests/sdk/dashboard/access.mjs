@@ -186,8 +186,8 @@ const CASES = {
     await visit.go("/sandbox/live?tab=events");
     await visit.says("running");
     const [program, ...first] = sluice;
-    const began = Date.now();
     await promisify(execFile)(program, [...first, "principals", "revoke", "gone"], { env: { PATH: process.env.PATH } });
+    const began = Date.now();
     await visit.page.waitForSelector("#token", { timeout: 15_000 });
     const took = Date.now() - began;
     await api("ann", "POST", "/runs/live/cancel", {});
