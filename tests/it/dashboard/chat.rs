@@ -22,6 +22,8 @@ const CASES: [&str; 11] = [
 const ASKS_MODEL: &str = "curl -s --fail-with-body http://localhost:8080/v1/chat/completions -H 'content-type: application/json' \
      -d '{\"model\":\"fake\",\"max_tokens\":400,\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}' >&2 || exit 3; \
      echo done";
+/// A stop takes a second. A machine with other work may need two more.
+const MAX_STOP_MS: u64 = 3000;
 const WHOLE: [&str; 1] = ["one two three four five six"];
 
 /// Returns the configuration of a small queue, with agents that ask a model.
@@ -73,10 +75,12 @@ async fn each_question_is_answered_once() {
     }
     let stop = cases.of("stop");
     assert!(stop["text"].as_str().unwrap().contains("cancelled") && stop["ready"] == 1, "{stop:#}");
+    assert!(stop["took"].as_u64().unwrap() < MAX_STOP_MS, "{stop:#}");
     let ready = cases.of("ready");
     assert_eq!((&ready["ready"], &ready["prose"]), (&json!(1), &json!(["it is done"])), "{ready:#}");
     let streams = ready["streams"].as_array().unwrap();
-    assert!(streams.iter().all(|answer| answer.as_str().unwrap().starts_with("204")), "{ready:#}");
+    let is_quiet = streams.iter().all(|answer| answer.as_str().unwrap().starts_with("204"));
+    assert!(!streams.is_empty() && is_quiet, "{ready:#}");
     let double = cases.of("double_click");
     assert_eq!((&double["once"], &double["again"]), (&json!([1, 1]), &json!([2, 1])), "{double:#}");
     assert_eq!(double["questions"], 1, "{double:#}");
