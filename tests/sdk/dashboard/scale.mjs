@@ -94,17 +94,22 @@ const CASES = {
     const { usedSize: heap } = await devtools.send("Runtime.getHeapUsage");
     return { painted, loaded, first, end: { ...end, text: end.text.slice(-300) }, failed, count: await count(), heap };
   },
-  tabs: async (browser) => ({ shown: await tabs(browser, true) }),
+  // A browser has six connections to a server: the tabs answer since those in the background have none.
+  tabs: async (browser) => ({ shown: await tabs(browser, true), control: await tabs(browser, false) }),
   slow: async (browser) => {
     await order("ann", "slow", "test:long");
     await until(async () => (await api("ann", "GET", "/runs/slow")).json.state, (state) => state === "running", "slow runs", 40_000);
     const visit = await Visit.as(browser, "ann");
-    await visit.page.route("**/api/v1/**", async (route) => {
-      await new Promise((resolve) => setTimeout(resolve, 1200));
-      await route.continue().catch(() => undefined);
-    });
-    await visit.page.goto(`${origin}/sandbox/slow`);
+    // A slow network of the third generation, for files and for data.
+    const devtools = await visit.context.newCDPSession(visit.page);
+    await devtools.send("Network.enable");
+    await devtools.send("Network.setCacheDisabled", { cacheDisabled: true });
+    await devtools.send("Network.emulateNetworkConditions", { offline: false, latency: 2000, downloadThroughput: 50_000, uploadThroughput: 50_000 });
+    const began = Date.now();
+    await visit.page.goto(`${origin}/sandbox/slow`, { waitUntil: "commit" });
+    const committed = Date.now() - began;
     await visit.page.waitForSelector(".skeleton");
+    const drawn = Date.now() - began;
     await visit.page.getByRole("button", { name: "Cancel …" }).click();
     const confirm = visit.button("Cancel the run");
     await confirm.click();
@@ -112,7 +117,7 @@ const CASES = {
     await visit.page.locator("dialog button[type=submit]").click({ force: true, timeout: 500 }).catch(() => undefined);
     await visit.page.locator("dialog").waitFor({ state: "detached" });
     await ended("ann", "slow");
-    return { cancels: visit.requests.filter((request) => request.endsWith("/cancel")).length };
+    return { committed, drawn, cancels: visit.requests.filter((request) => request.endsWith("/cancel")).length };
   },
   offline: async (browser) => {
     const visit = await Visit.as(browser, "ann");
