@@ -6,9 +6,10 @@
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use platform_core::{id::ToolName, limit::Millis};
-use platform_runtime::{report, settings::Tools};
+use platform_runtime::{report, retry::Backoff, settings::Tools, task};
 use runner_store::{
-    ApprovalWait, NewToolCall, StateWatcher, Store, StoredToolCall, ToolCallBegun, ToolCallState, Withdrawal,
+    ApprovalWait, Error as StoreError, NewToolCall, StateWatcher, Store, StoredToolCall, ToolCallBegun,
+    ToolCallState, Withdrawal,
 };
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +21,9 @@ use crate::{
 
 /// Time between two looks for a decision, which another process stores.
 const DECISION_POLL_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Delays before a call is withdrawn again after the store failed.
+const WITHDRAWAL_BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 
 /// Tools whose calls need an approval, and how long these wait. Clones share the stop.
 #[derive(Debug, Clone)]
@@ -78,43 +82,47 @@ impl ApprovalWaiter {
     /// else the call, which does not wait any more.
     ///
     /// # Errors
-    /// If the store fails. The tool may not act then.
-    pub(crate) async fn begin(
+    /// If the store fails. The tool may not act then, and the call is denied once the store can be written again.
+    pub(crate) async fn begin(self, store: &Store, new: &NewToolCall) -> Result<ToolCallBegun, ToolError> {
+        let gone =
+            || ToolError::new(ToolCode::ApprovalAbandoned, "the call was denied meanwhile, and nothing ran");
+        match self.begin_decided(store, new).await {
+            Ok(begun) => begun.ok_or_else(gone),
+            Err(error) => {
+                drop(task::spawn("withdrawal of a tool call", withdraw(store.clone(), new.clone())));
+                Err(store_unavailable(&error))
+            }
+        }
+    }
+
+    /// Stores the call, and returns what became of it; `None` if it is there no more.
+    async fn begin_decided(
         mut self,
         store: &Store,
         new: &NewToolCall,
-    ) -> Result<ToolCallBegun, ToolError> {
-        let failed = |error| store_unavailable(&error);
-        if let existing @ ToolCallBegun::Existing(_) =
-            store.propose_tool_call(new, &self.wait).await.map_err(failed)?
-        {
-            return Ok(existing);
+    ) -> Result<Option<ToolCallBegun>, StoreError> {
+        let existing = |stored| Ok(Some(ToolCallBegun::Existing(Box::new(stored))));
+        if let stored @ ToolCallBegun::Existing(_) = store.propose_tool_call(new, &self.wait).await? {
+            return Ok(Some(stored));
         }
         tracing::info!(run = %new.run_id, tool = %new.tool, call = new.id, "tool call waits for an approval");
-        let decided = self.decided(store, new).await.map_err(failed)?;
+        let decided = self.decided(store, new).await?;
         if decided.state != ToolCallState::Approved {
-            return Ok(ToolCallBegun::Existing(Box::new(decided)));
+            return existing(decided);
         }
         if let Some(withdrawal) = self.obstacle(store).await {
-            let withdrawn = store.withdraw_tool_call(new, &withdrawal).await.map_err(failed)?;
-            return Ok(ToolCallBegun::Existing(Box::new(withdrawn)));
+            return existing(store.withdraw_tool_call(new, &withdrawal).await?);
         }
-        if store.begin_approved_tool_call(new).await.map_err(failed)? {
-            return Ok(ToolCallBegun::New);
+        if store.begin_approved_tool_call(new).await? {
+            return Ok(Some(ToolCallBegun::New));
         }
         // Another process took this one for gone, and denied the call.
-        let stored = store.tool_call(&new.run_id, new.attempt, &new.id).await.map_err(failed)?;
-        let gone =
-            || ToolError::new(ToolCode::ApprovalAbandoned, "the call was denied meanwhile, and nothing ran");
-        stored.map(|stored| ToolCallBegun::Existing(Box::new(stored))).ok_or_else(gone)
+        let stored = store.tool_call(&new.run_id, new.attempt, &new.id).await?;
+        stored.map_or(Ok(None), existing)
     }
 
     /// Waits until the call is decided, or denies it. Returns the call as it is then.
-    async fn decided(
-        &mut self,
-        store: &Store,
-        new: &NewToolCall,
-    ) -> Result<StoredToolCall, runner_store::Error> {
+    async fn decided(&mut self, store: &Store, new: &NewToolCall) -> Result<StoredToolCall, StoreError> {
         let Self { caller, watcher, wait, left, stop } = self;
         let withdrawal = tokio::select! {
             decided = decision(store, new) => return Ok(decided),
@@ -136,6 +144,24 @@ impl ApprovalWaiter {
         }
         let ended = self.caller.check(store).await.err();
         ended.map(|error| Withdrawal { code: error.code, message: error.message })
+    }
+}
+
+/// Denies a call for which nothing waits any more: a person could approve it, and nothing would run. Tries until the store
+/// takes it, or has no such call. If this process ends before, the next one denies the call.
+async fn withdraw(store: Store, new: NewToolCall) {
+    let message = "the control plane could not reach its store, and nothing ran: make a new call";
+    let withdrawal =
+        Withdrawal { code: ToolCode::StoreUnavailable.word().to_owned(), message: message.to_owned() };
+    let mut backoff = WITHDRAWAL_BACKOFF;
+    loop {
+        match store.withdraw_tool_call(&new, &withdrawal).await {
+            Ok(_) | Err(StoreError::Corrupt { .. }) => return,
+            Err(error) => {
+                tracing::warn!(run = %new.run_id, error = report::chain(&error), "tool call not withdrawn");
+            }
+        }
+        backoff.wait().await;
     }
 }
 

@@ -88,6 +88,26 @@ async fn a_call_without_the_setting_runs_at_once() {
     assert_eq!((answer.outcome(), comments(&world)), ("done", 1), "{answer:?}");
 }
 
+/// A call without a waiter is no call that a person may approve: nothing would run.
+#[tokio::test]
+async fn a_call_is_withdrawn_once_the_store_works() {
+    let world = world(APPROVAL).await;
+    let answer = asked(&world, comment("c1"), "c1").await;
+    world.sql("ALTER TABLE tool_calls RENAME TO away").await;
+    // The client leaves, and the store takes no withdrawal.
+    answer.abort();
+    eventually("the call has ended here", async || {
+        (world.send(comment("c1")).await.code() == "store_unavailable").then_some(())
+    })
+    .await;
+    world.sql("ALTER TABLE away RENAME TO tool_calls").await;
+    let denied = world.ended_call("c1").await;
+    assert_eq!(denied.code.as_deref(), Some("store_unavailable"), "it was not withdrawn before: {denied:?}");
+    assert_eq!(denied.state, ToolCallState::Denied);
+    assert!(decide(&world, ToolVerdict::Approve).await.is_err());
+    assert_eq!(comments(&world), 0);
+}
+
 #[tokio::test]
 async fn a_reading_call_waits_too() {
     let world = world(APPROVAL).await;

@@ -39,6 +39,7 @@ use runner_store::{
 };
 use runner_tools::{GatewayParts, ToolGateway};
 use serde_json::{Value, json};
+use sqlx::{AnyConnection, AssertSqlSafe, Connection as _};
 use tempfile::TempDir;
 use tokio::{net::UnixStream, time::Instant};
 use tokio_util::sync::CancellationToken;
@@ -207,6 +208,14 @@ impl World {
 
     pub(crate) fn store_url(&self) -> String {
         format!("sqlite://{}/private/sluice.db", self.dir.path().display())
+    }
+
+    /// Changes the store behind its back.
+    pub(crate) async fn sql(&self, statement: &str) {
+        sqlx::any::install_default_drivers();
+        let mut connection = AnyConnection::connect(&self.store_url()).await.unwrap();
+        sqlx::raw_sql(AssertSqlSafe(statement.to_owned())).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
     }
 
     pub(crate) async fn reachable(&self) {
