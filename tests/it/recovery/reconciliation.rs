@@ -63,7 +63,7 @@ impl Reconciled {
 
     /// Starts `sluice up` again, with another interval.
     async fn restarted(self, from: &str, to: &str) -> Self {
-        let Self { mut world, ledger, up } = self;
+        let Self { world, ledger, up } = self;
         up.stop(Signal::TERM).await;
         world.reconfigure(from, to);
         let up = Up::start(world.sluice()).await;
