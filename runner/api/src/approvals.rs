@@ -1,7 +1,7 @@
 //! Serves decisions about calls of host tools that wait for a person.
 //!
 //! For a caller, calls of other accounts' runs are as absent as the runs. A caller that is bound to agents or repositories
-//! sees those of its account, as it sees the runs, and decides about those of runs that it may order.
+//! sees all calls of its account. It decides about those of runs that it may order.
 
 use axum::{
     Extension,

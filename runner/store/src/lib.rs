@@ -130,7 +130,7 @@ pub use self::{
     prune::{Keep, Pruned},
     queue::{Queue, QueuePosition, Waiting},
     queue_full::{QueueBound, QueueFull},
-    read::{Event, Filter, History, Page, Record},
+    read::{Event, Filter, Page, Record, RunHistory},
     receipt_sums::ReceiptSums,
     receipts::{ReceiptFilter, ReceiptPlace, StoredReceipt},
     reconciliation::{LastLedgerPass, LedgerAdvance, LedgerLease, LedgerProgress, UnfinishedPass},

@@ -44,7 +44,7 @@ pub struct Page {
 
 /// Record of a run, with what happened in it. A run may have 100,000 events, so most readers want the [`Record`] alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct History {
+pub struct RunHistory {
     /// The record.
     #[serde(flatten)]
     pub record: Record,
@@ -236,14 +236,14 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unknown`] if there is no such run.
-    pub async fn history(&self, run_id: &RunId) -> Result<History, Error> {
+    pub async fn history(&self, run_id: &RunId) -> Result<RunHistory, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let record = self.read_record(&mut tx, run_id).await?;
             let events = sqlx::query(EVENTS).bind(run_id.as_str()).fetch_all(tx.connection()).await;
             let events = events.map_err(failed(READ))?;
             tx.commit(READ).await?;
-            Ok(History { record, events: events.iter().map(Event::read).collect::<Result<_, _>>()? })
+            Ok(RunHistory { record, events: events.iter().map(Event::read).collect::<Result<_, _>>()? })
         })
         .await
     }

@@ -11,7 +11,7 @@ use harness::{
 };
 use platform_core::{control::RunState, id::RunId};
 use runner_model::failpoint::Point;
-use runner_store::{History, Record, Store};
+use runner_store::{Record, RunHistory, Store};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::sandbox::shell_agent;
@@ -70,7 +70,7 @@ impl Scene {
         self.store.record(&RunId::parse(run).unwrap()).await.unwrap()
     }
 
-    async fn history(&self, run: &str) -> History {
+    async fn history(&self, run: &str) -> RunHistory {
         self.store.history(&RunId::parse(run).unwrap()).await.unwrap()
     }
 
@@ -154,7 +154,7 @@ async fn one_stands_still_at(points: &[Point]) {
         let other = scene.ended(&next).await;
         assert_eq!((other.run.state.name(), scene.starts.of(&next)), ("succeeded", 1), "{other:#?}");
         let later = scene.history(&run).await;
-        let History { record, events } = history;
+        let RunHistory { record, events } = history;
         assert_eq!(
             (later.record.run, later.events, later.record.resources),
             (record.run, events, record.resources)

@@ -1,7 +1,7 @@
 //! Defines the codes of calls without a result, and what each means for its caller. Pure.
 //!
-//! The control plane answers with a code, the data plane with a refusal of its own, and programs of agents exit as the
-//! code means: all by this one table.
+//! The control plane answers with these codes, and the data plane with its refusals. The programs of agents exit as a
+//! code means.
 
 use super::ToolOutcome;
 use crate::refusal::Refusal;

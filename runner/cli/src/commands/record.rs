@@ -6,7 +6,7 @@ use platform_core::control::Usage;
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
 use runner_model::{conversation::Message, lifecycle::State};
-use runner_store::{History, QueuePosition, ReceiptSums, Record, ResourceKind, Run};
+use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run, RunHistory};
 use runner_workspace as workspace;
 use serde::Deserialize;
 
@@ -60,7 +60,7 @@ fn thread(record: &Record) -> Option<String> {
 /// Run as `sluice runs show` shows it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ShownRun<'r> {
-    pub(super) history: &'r History,
+    pub(super) history: &'r RunHistory,
     /// Position in the queue, if the run waits to be claimed.
     pub(super) position: Option<QueuePosition>,
     /// Sums of its receipts, if it has some yet.
@@ -153,7 +153,7 @@ impl ShownRun<'_> {
 }
 
 /// Returns tables of the run's resources and events.
-fn tables(History { record, events: stored }: &History, workspaces: &Path) -> String {
+fn tables(RunHistory { record, events: stored }: &RunHistory, workspaces: &Path) -> String {
     let mut resources = Table::new(["RESOURCE", "NAME", "STATE"]);
     for resource in &record.resources {
         let name = match resource.kind {

@@ -14,7 +14,7 @@ use platform_core::{
 use platform_runtime::terminal;
 use runner_engine::relay::RelayRecord;
 use runner_model::lifecycle::{Failure, State};
-use runner_store::{Filter, History, QueuePosition, ReceiptSums, Run, UnixMillis};
+use runner_store::{Filter, QueuePosition, ReceiptSums, Run, RunHistory, UnixMillis};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -174,7 +174,7 @@ struct ListedRun<'r> {
 #[derive(Serialize)]
 struct RunJson<'r> {
     #[serde(flatten)]
-    history: &'r History,
+    history: &'r RunHistory,
     /// Position in the queue, if the run waits to be claimed.
     #[serde(rename = "standing")]
     position: Option<QueuePosition>,

@@ -7,7 +7,7 @@ use platform_core::{
     event::{AgentEvent, Phase},
     priority::Priority,
 };
-use runner_store::{Error, History, Onto, SCHEMA};
+use runner_store::{Error, Onto, RunHistory, SCHEMA};
 
 use crate::{
     backups::populate,
@@ -82,7 +82,7 @@ async fn old_endings_migrate_to_todays_form(database: Database) {
         // Its agent was about to be stopped before the run was started again.
         ("anew", "running", None, "status running"),
     ] {
-        let History { record, events } = store.history(&id(run)).await.unwrap();
+        let RunHistory { record, events } = store.history(&id(run)).await.unwrap();
         assert_eq!((record.run.state.name(), record.stopping.as_deref()), (state, stopping), "{run}");
         let last_event = match events.last().unwrap().event().unwrap() {
             AgentEvent::Status { phase } => format!("status {}", phase.name()),

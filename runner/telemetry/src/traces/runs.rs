@@ -6,7 +6,7 @@ use platform_core::{
     control::Usage,
     event::{AgentEvent, Phase},
 };
-use runner_store::{Event, History, Record, UnixMillis};
+use runner_store::{Event, Record, RunHistory, UnixMillis};
 
 use super::{
     span::{AttributeValue, Span, SpanKind},
@@ -32,7 +32,7 @@ const fn span_name(phase: Phase) -> &'static str {
 
 /// Returns a span of the run from its request to its end, and one of each phase. Returns no span if the run has not
 /// ended, or if its trace is not sampled.
-pub(super) fn spans(History { record, events }: &History) -> Vec<Span> {
+pub(super) fn spans(RunHistory { record, events }: &RunHistory) -> Vec<Span> {
     let run = &record.run;
     let context = TraceContext::recorded(record);
     let Some(end) = run.ended.filter(|_| context.sampled) else { return Vec::new() };
