@@ -89,7 +89,8 @@ export class Visit {
   async go(path, selector = "#main h1") {
     await this.page.goto(this.home + path);
     await this.page.waitForSelector(selector);
-    await this.page.waitForSelector(".skeleton", { state: "detached" });
+    // Grey rows come after 300 ms; before, the page waits without them.
+    await this.page.waitForSelector(".skeleton, .skeleton-wait", { state: "detached" });
   }
 
   // Waits until the page shows this text.
