@@ -23,9 +23,9 @@ export function Limits({ account, round }: { account: string; round: number }) {
     if (first.current !== round) reload();
     first.current = round;
   }, [round, reload]);
-  if (data === null) return error === null ? null : <p className="chat-limits">Limits are not known now: {text(error.message)}</p>;
+  if (data === null) return error === null ? null : <p className="chat-limits"><span>Limits are not known now: {text(error.message)}</span></p>;
   const lines = limitLines(data);
-  if (lines.length === 0) return <p className="chat-limits">Account {text(account)}: no limit</p>;
+  if (lines.length === 0) return <p className="chat-limits"><span>Account {text(account)}: no limit</span></p>;
   return (
     <ul className="chat-limits" aria-label={visibleText(`Limits of account ${account}`)}>
       {lines.slice(0, SHOWN).map((line) => (
