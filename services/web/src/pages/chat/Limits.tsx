@@ -23,7 +23,8 @@ export function Limits({ account, round }: { account: string; round: number }) {
     if (first.current !== round) reload();
     first.current = round;
   }, [round, reload]);
-  if (data === null) return error === null ? null : <p className="chat-limits"><span>Limits are not known now: {text(error.message)}</span></p>;
+  if (data === null && error === null) return null;
+  if (data === null) return <p className="chat-limits"><span>Limits are not known now: {text(error?.message ?? "")}</span></p>;
   const lines = limitLines(data);
   if (lines.length === 0) return <p className="chat-limits"><span>Account {text(account)}: no limit</span></p>;
   return (
