@@ -161,7 +161,9 @@ async fn what_differs_is_reported() {
     test.ledger.add([row("chatcmpl-foreign", None, now)]);
     // Two of our calls were written to one row, the second over the first.
     test.call(2, Some(0.5)).await;
-    test.reconcile().await;
+    // A pass that leaves a gap counts no call as missing for later ones.
+    let whole = test.world.sluice().run(&["billing", "reconcile"]).await;
+    assert!(matches!(whole.code, Some(0 | 1)), "{whole:?}");
     test.ledger.change(|rows| {
         let last = rows.pop().unwrap();
         let row = rows.last_mut().unwrap();
