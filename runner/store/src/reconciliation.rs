@@ -6,7 +6,7 @@ use platform_core::limit::Millis;
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, UnixMillis, Worker,
+    RetryWhen, Store, Tx, UnixMillis, Worker,
     error::{Error, failed},
     ledger::EarlierPass,
     row::time,
@@ -179,9 +179,7 @@ impl Store {
             let mut tx = self.begin().await?;
             let cover = sqlx::query(COVER).bind(self.installation.as_str()).bind(holder.to_string());
             cover.bind(unread.0).execute(tx.connection()).await.map_err(failed(ACTION))?;
-            let end = sqlx::query(END).bind(self.installation.as_str()).bind(holder.to_string());
-            end.execute(tx.connection()).await.map_err(failed(ACTION))?;
-            tx.commit(ACTION).await
+            self.give_lease_back(tx, END, holder).await
         })
         .await
     }
@@ -192,12 +190,21 @@ impl Store {
     /// If the store fails.
     pub async fn release_ledger(&self, holder: &Worker) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
-            let release = sqlx::query(RELEASE).bind(self.installation.as_str()).bind(holder.to_string());
-            release.execute(tx.connection()).await.map_err(failed(ACTION))?;
-            tx.commit(ACTION).await
+            let tx = self.begin().await?;
+            self.give_lease_back(tx, RELEASE, holder).await
         })
         .await
+    }
+
+    async fn give_lease_back(
+        &self,
+        mut tx: Tx,
+        statement: &'static str,
+        holder: &Worker,
+    ) -> Result<(), Error> {
+        let query = sqlx::query(statement).bind(self.installation.as_str()).bind(holder.to_string());
+        query.execute(tx.connection()).await.map_err(failed(ACTION))?;
+        tx.commit(ACTION).await
     }
 
     /// Returns the last pass that was completed and left no gap; `None` before the first.
@@ -206,7 +213,7 @@ impl Store {
     /// If the store fails.
     pub async fn last_ledger_pass(&self) -> Result<Option<LastLedgerPass>, Error> {
         self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let found = sqlx::query(FIND).bind(self.installation.as_str());
             let found = found.fetch_optional(tx.connection()).await.map_err(failed(ACTION))?;
             let at = found.map(|row| time(&row, "completed")).transpose()?.flatten();
