@@ -2,9 +2,13 @@
 //!
 //! A message is read if it is one JSON object with the members of JSON-RPC 2.0, each once and no other. Its id is a number
 //! or a text, and its parameters are not nested too deeply. `tools/call` has an id, and names one tool. Then the message
-//! has what serde_json finds there: method, id, tool and the text of the arguments.
+//! has what serde_json finds there: method, id, tool and the text of the arguments. The server's own reading of it has an
+//! id where that has one, and a call only where that has a tool.
 
-use platform_core::host_tools::mcp::McpMessage;
+use platform_core::host_tools::{
+    mcp::McpMessage,
+    mcp_request::{Asks, McpRequest},
+};
 
 use crate::{
     SPOILED,
@@ -26,6 +30,10 @@ pub fn holds(input: &[u8]) {
         (message.id.as_deref(), message.method.clone(), tool, message.arguments.as_deref())
     });
     assert_eq!(found, expected, "{:?}", read.as_ref().err());
+    if let (Ok(message), Ok(request)) = (read, McpRequest::read(input)) {
+        assert_eq!(message.id.is_some(), request.id.is_some());
+        assert!(message.tool.is_some() || request.asks != Asks::Call);
+    }
 }
 
 /// Id, method, tool and arguments.

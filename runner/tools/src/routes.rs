@@ -4,7 +4,7 @@ use axum::{
     Router,
     body::{Body, Bytes},
     extract::State,
-    http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header::CONTENT_TYPE, request::Parts},
+    http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse, Response},
     routing::post,
 };
@@ -81,17 +81,17 @@ async fn mcp(State(routes): State<Routes>, request: Request<Body>) -> Response {
     let Ok(body) = axum::body::to_bytes(body, routes.max_body).await else {
         return answered(too_large(routes.max_body).into());
     };
-    respond(&routes.mcp, caller, parts, body).await
+    respond(&routes.mcp, caller, &parts.headers, body).await
 }
 
-async fn respond(mcp: &McpServer, caller: CallingRun, parts: Parts, body: Bytes) -> Response {
-    match mcp.respond(caller, parts, body).await {
+async fn respond(mcp: &McpServer, caller: CallingRun, headers: &HeaderMap, body: Bytes) -> Response {
+    match mcp.respond(caller, headers, &body).await {
         Ok(answer) => {
             let (mut response, executed) = answer;
             if let Some(executed) = executed {
                 mark(response.headers_mut(), &executed);
             }
-            response.map(Body::new)
+            response
         }
         Err(error) => refused(StatusCode::BAD_REQUEST, "invalid_request", &error.to_string()),
     }

@@ -9,6 +9,7 @@ mod call_state;
 mod code;
 pub mod exec;
 pub mod mcp;
+pub mod mcp_request;
 
 use serde::{Deserialize, Serialize};
 

@@ -1,20 +1,17 @@
-//! mcp tests the Model Context Protocol, with raw messages and with the official client.
+//! mcp tests the Model Context Protocol, with raw messages. Its official clients are played against a whole system.
 
-use std::collections::HashMap;
+use std::time::Duration;
 
+use http::Method;
 use platform_core::host_tools::header;
-use rmcp::{
-    ServiceExt as _,
-    model::CallToolRequestParams,
-    transport::{
-        StreamableHttpClientTransport, UnixSocketHttpClient,
-        streamable_http_client::StreamableHttpClientTransportConfig,
-    },
-};
+use platform_runtime::task;
 use runner_store::ToolCallState;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, RawCall, World, eventually, id};
+use crate::{
+    double::{GitHubFault, GitHubRoute},
+    world::{self, Answer, RawCall, World, eventually, id},
+};
 
 const TIME: &str = "core__get_current_time";
 
@@ -93,19 +90,28 @@ async fn bad_messages_are_refused() {
 }
 
 #[tokio::test]
-async fn the_official_client_lists_and_calls() {
+async fn no_other_method_than_post_is_served() {
     let world = World::start().await;
-    let headers = message(&json!({})).headers.into_iter();
-    let headers: HashMap<_, _> =
-        headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
-    let config =
-        StreamableHttpClientTransportConfig::with_uri("http://localhost/mcp").custom_headers(headers);
+    for method in [Method::GET, Method::DELETE, Method::PUT] {
+        let call = RawCall { method, ..message(&json!({})) };
+        let answer = world.send(call).await;
+        assert_eq!((answer.status, answer.headers["allow"].as_bytes()), (405, &b"POST"[..]), "{answer:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_its_call() {
+    let world = World::start().await;
+    world.github.script(GitHubRoute::ReadIssue, [GitHubFault::Slow(Duration::from_secs(600))]);
+    let call = message(&call("github__read_issue", &json!({ "number": 1 })));
+    let call = call.with(header::TOOL, "github__read_issue").with(header::GRANTED, "github__read_issue");
     let socket = world.socket();
-    let client = UnixSocketHttpClient::new(socket.to_str().unwrap(), "http://localhost/mcp");
-    let client = ().serve(StreamableHttpClientTransport::with_client(client, config)).await.unwrap();
-    let tools = client.list_all_tools().await.unwrap();
-    assert_eq!(tools.iter().map(|tool| tool.name.as_ref()).collect::<Vec<_>>(), [TIME]);
-    let result = client.call_tool(CallToolRequestParams::new(TIME)).await.unwrap();
-    assert_eq!(result.is_error, Some(false), "{result:?}");
-    client.cancel().await.unwrap();
+    let client = task::spawn("client", async move { world::send(&socket, call).await });
+    let is_asked = async || (!world.github.has_fault(GitHubRoute::ReadIssue)).then_some(());
+    eventually("GitHub is asked", is_asked).await;
+    client.abort();
+    let stored =
+        eventually("the call is stored", async || world.store.tool_calls(&id("r1")).await.unwrap().pop())
+            .await;
+    assert_eq!((stored.state, stored.code.as_deref()), (ToolCallState::Failed, Some("cancelled")));
 }
