@@ -14,7 +14,11 @@ use std::{
 
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
-use crate::{report, retry::Backoff};
+use crate::{
+    clock::{Clock, SystemClock},
+    report,
+    retry::Backoff,
+};
 
 /// First delay after accept(2) has failed.
 const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
@@ -67,6 +71,10 @@ impl<L: Listener> Acceptor<L> {
 
     /// Returns the next connection; `after_failure` may make accept(2) possible again. Cancel safe.
     pub async fn accept_or(&mut self, after_failure: impl Fn() -> AfterFailure) -> L::Stream {
+        self.accept_by(&SystemClock, after_failure).await
+    }
+
+    async fn accept_by(&mut self, clock: &impl Clock, after_failure: impl Fn() -> AfterFailure) -> L::Stream {
         loop {
             match self.listener.accept().await {
                 Ok(stream) => {
@@ -78,7 +86,7 @@ impl<L: Listener> Acceptor<L> {
                         tracing::warn!(suppressed, error = report::chain(&error), "cannot accept connections")
                     });
                     if after_failure() == AfterFailure::Wait {
-                        self.backoff.wait().await;
+                        clock.sleep(self.backoff.next_delay()).await;
                     }
                 }
             }
@@ -121,7 +129,11 @@ impl RateLimitedLog {
     /// Calls `line` with the number of lines that were suppressed since the last one, unless a line was written in the
     /// same interval.
     pub fn write(&self, line: impl FnOnce(u64)) {
-        let intervals = self.began.elapsed().as_millis() / self.interval.as_millis().max(1);
+        self.write_after(self.began.elapsed(), line);
+    }
+
+    fn write_after(&self, elapsed: Duration, line: impl FnOnce(u64)) {
+        let intervals = elapsed.as_millis() / self.interval.as_millis().max(1);
         let now = u64::try_from(intervals).unwrap_or(u64::MAX - 1) + 1;
         if self.last.swap(now, Ordering::Relaxed) == now {
             self.suppressed.fetch_add(1, Ordering::Relaxed);
@@ -135,9 +147,8 @@ impl RateLimitedLog {
 mod tests {
     use std::sync::Mutex;
 
-    use tokio::time;
-
     use super::*;
+    use crate::clock::tests::{TestClock, run};
 
     /// Listener whose calls fail until the number in it has counted down to zero.
     struct Failing(Mutex<u32>);
@@ -156,42 +167,51 @@ mod tests {
         Acceptor::new(Failing(Mutex::new(failures + 1)), Arc::default())
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn delays_grow_while_accept_fails() {
+    #[test]
+    fn delays_grow_while_accept_fails() {
         for (failures, waited) in [(0, 0), (1, 50), (3, 350), (6, 2350)] {
-            let began = time::Instant::now();
-            acceptor(failures).accept().await;
-            assert_eq!(began.elapsed(), Duration::from_millis(waited), "{failures} failures");
+            let clock = TestClock::new();
+            run(acceptor(failures).accept_by(&clock, || AfterFailure::Wait)).expect("it is accepted");
+            assert_eq!(clock.elapsed(), Duration::from_millis(waited), "{failures} failures");
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_freed_descriptor_is_used_at_once() {
-        let began = time::Instant::now();
-        acceptor(3).accept_or(|| AfterFailure::AcceptAgain).await;
-        assert_eq!(began.elapsed(), Duration::ZERO);
+    #[test]
+    fn a_freed_descriptor_is_used_at_once() {
+        let clock = TestClock::new();
+        run(acceptor(3).accept_by(&clock, || AfterFailure::AcceptAgain)).expect("it is accepted");
+        assert_eq!(clock.elapsed(), Duration::ZERO);
     }
 
     #[test]
     fn the_interval_of_a_log_may_be_longer() {
         let log = RateLimitedLog::every(Duration::from_secs(3600));
         let mut written = Vec::new();
-        log.write(|suppressed| written.push(suppressed));
-        std::thread::sleep(Duration::from_millis(1100));
-        log.write(|suppressed| written.push(suppressed));
-        assert_eq!(written, [0], "a second later");
+        for seconds in [0, 1, 3599] {
+            log.write_after(Duration::from_secs(seconds), |suppressed| written.push((seconds, suppressed)));
+        }
+        assert_eq!(written, [(0, 0)], "within the hour");
+        log.write_after(Duration::from_secs(3600), |suppressed| written.push((3600, suppressed)));
+        assert_eq!(written, [(0, 0), (3600, 2)]);
     }
 
     #[test]
     fn one_line_a_second_is_written() {
         let log = RateLimitedLog::default();
         let mut written = Vec::new();
-        for _ in 0..5 {
-            log.write(|suppressed| written.push(suppressed));
+        for milliseconds in [0, 1, 2, 3, 999, 1000] {
+            let elapsed = Duration::from_millis(milliseconds);
+            log.write_after(elapsed, |suppressed| written.push((milliseconds, suppressed)));
         }
-        assert_eq!(written, [0]);
-        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(written, [(0, 0), (1000, 4)]);
+    }
+
+    #[test]
+    fn the_time_of_a_log_begins_with_it() {
+        let log = RateLimitedLog::every(Duration::from_secs(3600));
+        let mut written = Vec::new();
         log.write(|suppressed| written.push(suppressed));
-        assert_eq!(written, [0, 4]);
+        log.write(|suppressed| written.push(suppressed));
+        assert_eq!(written, [0]);
     }
 }

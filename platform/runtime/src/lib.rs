@@ -4,6 +4,7 @@
 //! This crate knows nothing of proxies, containers or agents beyond the names of their settings.
 
 pub mod accept;
+mod clock;
 pub mod config;
 pub mod file;
 pub mod lock;

@@ -5,7 +5,9 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
+
+use crate::clock::{Clock, SystemClock};
 
 /// Failure of an operation, which may be worth another try.
 pub trait Transient {
@@ -51,7 +53,7 @@ impl Backoff {
 
     /// Waits before the next try. Cancel safe.
     pub async fn wait(&mut self) {
-        sleep(self.next_delay()).await;
+        SystemClock.sleep(self.next_delay()).await;
     }
 }
 
@@ -63,7 +65,7 @@ pub async fn retry_transient<T, E: Transient>(
     backoff: Backoff,
     operation: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, E> {
-    retry_until(Instant::now() + E::RETRY_TIMEOUT, backoff, E::is_transient, operation).await
+    retry_transient_by(&SystemClock, backoff, operation).await
 }
 
 /// Repeats `operation` until it succeeds, its failure is not `retryable`, or `deadline` has passed. The deadline does
@@ -73,37 +75,66 @@ pub async fn retry_transient<T, E: Transient>(
 /// The last failure.
 pub async fn retry_until<T, E>(
     deadline: Instant,
+    backoff: Backoff,
+    retryable: impl Fn(&E) -> bool,
+    operation: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    retry_until_by(&SystemClock, deadline, backoff, retryable, operation).await
+}
+
+/// Repeats `operation`, which only ends with a failure, for ever. Passes each failure to `report`, unless it has the text
+/// of the one before. Delays begin anew after an operation that took longer than the longest delay.
+pub async fn repeat_forever(
+    backoff: Backoff,
+    operation: impl AsyncFnMut() -> Result<Infallible, String>,
+    report: impl Fn(&str),
+) -> Infallible {
+    repeat_forever_by(&SystemClock, backoff, operation, report).await
+}
+
+async fn retry_transient_by<T, E: Transient>(
+    clock: &impl Clock,
+    backoff: Backoff,
+    operation: impl AsyncFnMut() -> Result<T, E>,
+) -> Result<T, E> {
+    retry_until_by(clock, clock.now() + E::RETRY_TIMEOUT, backoff, E::is_transient, operation).await
+}
+
+async fn retry_until_by<T, E>(
+    clock: &impl Clock,
+    deadline: Instant,
     mut backoff: Backoff,
     retryable: impl Fn(&E) -> bool,
     mut operation: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, E> {
     loop {
         match operation().await {
-            Err(error) if retryable(&error) && Instant::now() < deadline => backoff.wait().await,
+            Err(error) if retryable(&error) && clock.now() < deadline => {
+                clock.sleep(backoff.next_delay()).await;
+            }
             result => return result,
         }
     }
 }
 
-/// Repeats `operation`, which only ends with a failure, for ever. Passes each failure to `report`, unless it has the text
-/// of the one before. Delays begin anew after an operation that took longer than the longest delay.
-pub async fn repeat_forever(
+async fn repeat_forever_by(
+    clock: &impl Clock,
     mut backoff: Backoff,
     mut operation: impl AsyncFnMut() -> Result<Infallible, String>,
     report: impl Fn(&str),
 ) -> Infallible {
     let mut reported = String::new();
     loop {
-        let began = Instant::now();
+        let began = clock.now();
         let Err(error) = operation().await;
         if error != reported {
             report(&error);
             reported = error;
         }
-        if began.elapsed() > backoff.longest {
+        if clock.now() - began > backoff.longest {
             backoff.reset();
         }
-        backoff.wait().await;
+        clock.sleep(backoff.next_delay()).await;
     }
 }
 
@@ -111,9 +142,8 @@ pub async fn repeat_forever(
 mod tests {
     use std::{cell::RefCell, future::pending};
 
-    use tokio::time::timeout;
-
     use super::*;
+    use crate::clock::tests::{TestClock, run};
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -140,54 +170,53 @@ mod tests {
         assert_eq!(backoff.next_delay(), SECOND);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn only_transient_failures_are_repeated() {
-        let began = Instant::now();
+    #[test]
+    fn only_transient_failures_are_repeated() {
         for (answers, expected, seconds) in [
             (vec![Ok(1)], Ok(1), 0),
             (vec![Err(Failed::Unavailable), Err(Failed::Unavailable), Ok(2)], Ok(2), 3),
             (vec![Err(Failed::Unavailable), Err(Failed::Refused)], Err(Failed::Refused), 1),
         ] {
             let mut answers = answers.into_iter();
-            let began = Instant::now();
+            let clock = TestClock::new();
             let backoff = Backoff::new(SECOND, 4 * SECOND);
-            let result = retry_transient(backoff, async || answers.next().expect("no more tries")).await;
-            assert_eq!((result, began.elapsed().as_secs()), (expected, seconds));
+            let operation = async || answers.next().expect("no more tries");
+            let result = run(retry_transient_by(&clock, backoff, operation));
+            assert_eq!((result, clock.elapsed()), (Some(expected), seconds * SECOND));
         }
-        assert!(began.elapsed() < 5 * SECOND);
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn equal_failures_are_reported_once() {
+    #[test]
+    fn equal_failures_are_reported_once() {
         let reported = RefCell::new(Vec::new());
         let mut errors = ["a", "a", "long", "b", "a"].into_iter();
-        let began = Instant::now();
+        let clock = TestClock::new();
         let mut tries = Vec::new();
         let operation = async || {
-            tries.push(began.elapsed().as_secs());
+            tries.push(clock.elapsed().as_secs());
             match errors.next() {
-                Some("long") => sleep(5 * SECOND).await,
+                Some("long") => clock.sleep(5 * SECOND).await,
                 Some(error) => return Err(error.to_owned()),
                 None => pending().await,
             }
             Err("long".to_owned())
         };
         let report = |error: &str| reported.borrow_mut().push(error.to_owned());
-        let repeated = repeat_forever(Backoff::new(SECOND, 4 * SECOND), operation, report);
-        timeout(60 * SECOND, repeated).await.unwrap_err();
+        let repeated = repeat_forever_by(&clock, Backoff::new(SECOND, 4 * SECOND), operation, report);
+        assert!(run(repeated).is_none(), "the last try never ends");
         assert_eq!(reported.into_inner(), ["a", "long", "b", "a"]);
         assert_eq!(tries, [0, 1, 3, 9, 11, 15], "the long one begins the delays anew");
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_backend_that_stays_away_is_given_up() {
-        let began = Instant::now();
+    #[test]
+    fn a_backend_that_stays_away_is_given_up() {
+        let clock = TestClock::new();
         let mut tries = 0;
-        let failed = retry_transient(Backoff::constant(SECOND), async || {
+        let failed = retry_transient_by(&clock, Backoff::constant(SECOND), async || {
             tries += 1;
             Err::<(), _>(Failed::Unavailable)
         });
-        assert_eq!(failed.await, Err(Failed::Unavailable));
-        assert_eq!((tries, began.elapsed().as_secs()), (11, 10));
+        assert_eq!(run(failed), Some(Err(Failed::Unavailable)));
+        assert_eq!((tries, clock.elapsed()), (11, 10 * SECOND));
     }
 }

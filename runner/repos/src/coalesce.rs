@@ -85,46 +85,62 @@ impl Refresher {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
+    use tokio::sync::Semaphore;
+
     use super::*;
 
     fn name(text: &str) -> RepoName {
         RepoName::parse(text).unwrap()
     }
 
-    /// Refreshes once, which takes a second, and returns its number.
-    async fn slow(count: &AtomicUsize) -> Result<RefreshOutcome, Error> {
-        let number = count.fetch_add(1, Ordering::Relaxed) as u64;
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        Ok(RefreshOutcome::Shown { commit: String::new(), at_ns: number })
+    /// Refreshes, each of which ends when it is let go.
+    struct Refreshes {
+        begun: AtomicUsize,
+        let_go: Semaphore,
     }
 
-    #[tokio::test(start_paused = true)]
+    impl Refreshes {
+        fn new() -> Self {
+            Self { begun: AtomicUsize::new(0), let_go: Semaphore::new(0) }
+        }
+
+        /// Refreshes once, and returns its number.
+        async fn next(&self) -> Result<RefreshOutcome, Error> {
+            let number = self.begun.fetch_add(1, Ordering::Relaxed) as u64;
+            self.let_go.acquire().await.unwrap().forget();
+            Ok(RefreshOutcome::Shown { commit: String::new(), at_ns: number })
+        }
+    }
+
+    #[tokio::test]
     async fn callers_at_once_cause_two_refreshes() {
         let refresher = Refresher::default();
+        let refreshes = Refreshes::new();
         let web = name("web");
-        let count = AtomicUsize::new(0);
-        let call = async |after_ms| {
-            tokio::time::sleep(Duration::from_millis(after_ms)).await;
-            refresher.share(&web, slow(&count)).await
-        };
-        let (a, b, c, d, e) = tokio::join!(call(0), call(1), call(2), call(500), call(999));
+        let call = || refresher.share(&web, refreshes.next());
+        // Each call is asked in its turn, and only then the first refresh ends.
+        let ends = async { refreshes.let_go.add_permits(2) };
+        let (a, b, c, d, e, ()) = tokio::join!(biased; call(), call(), call(), call(), call(), ends);
         let numbers = [a, b, c, d, e].map(|outcome| match outcome.unwrap() {
             RefreshOutcome::Shown { at_ns, .. } => at_ns,
             RefreshOutcome::Pending => unreachable!("it is shown"),
         });
         assert_eq!(numbers, [0, 1, 1, 1, 1], "each that waited asked before the second began");
-        call(1).await.unwrap();
-        assert_eq!(count.load(Ordering::Relaxed), 3, "an outcome from before the call is none of the call's");
+        refreshes.let_go.add_permits(1);
+        call().await.unwrap();
+        let begun = refreshes.begun.load(Ordering::Relaxed);
+        assert_eq!(begun, 3, "an outcome from before the call is none of the call's");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn an_abandoned_refresh_blocks_no_other() {
         let refresher = Refresher::default();
-        let count = AtomicUsize::new(0);
+        let refreshes = Refreshes::new();
         let web = name("web");
-        let call = || refresher.share(&web, slow(&count));
-        timeout(Duration::from_millis(10), call()).await.expect_err("it takes longer");
+        let call = || refresher.share(&web, refreshes.next());
+        timeout(Duration::from_millis(10), call()).await.expect_err("it is not let go");
+        refreshes.let_go.add_permits(1);
         call().await.unwrap();
-        assert_eq!(count.load(Ordering::Relaxed), 2);
+        assert_eq!(refreshes.begun.load(Ordering::Relaxed), 2);
     }
 }
