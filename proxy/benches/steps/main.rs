@@ -3,13 +3,14 @@
 //! Steps in which threads share something are measured on one thread and on several: see [`threads`].
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot go on has failed")]
+#![allow(clippy::print_stdout, reason = "the table is for whoever runs it")]
 
+mod measure;
 mod threads;
 
 use std::{hint::black_box, time::Duration};
 
 use bytes::Bytes;
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use platform_core::{
     id::SecretId,
     route::Route,
@@ -17,6 +18,8 @@ use platform_core::{
     token::{NamedSecret, RunToken, Secrets, SignedToken, UnixSeconds},
 };
 use proxy::fuzzing;
+
+use crate::measure::{Amount, measure};
 
 const EVENT: &str = "data: {\"id\":\"c1\",\"object\":\"chat.completion.chunk\",\"model\":\"gpt-x\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\" word\"}}]}\n\n";
 /// Names the model; once it is known, later events need less parsing.
@@ -35,64 +38,54 @@ fn chat(bytes: usize) -> String {
     )
 }
 
-fn body_scan(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("body scan");
-    for (name, bytes) in [("1 KB", 1 << 10), ("164 KB", 164 << 10)] {
+fn body_scan() {
+    for (name, bytes) in [("body scan: 1 KB", 1 << 10), ("body scan: 164 KB", 164 << 10)] {
         let body = Bytes::from(chat(bytes));
-        group.throughput(Throughput::Bytes(body.len() as u64));
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| assert!(fuzzing::body_is_good(black_box(&body))));
-        });
+        measure(name, Amount::Bytes(body.len()), || assert!(fuzzing::body_is_good(black_box(&body))));
     }
 }
 
-fn meter(criterion: &mut Criterion) {
-    let mut group = criterion.benchmark_group("meter");
+fn meter() {
     let streams = [
-        ("stream of 64 events", Route::ChatCompletions, EVENT, LAST),
-        ("stream of 64 events, OpenAI's own", Route::ChatCompletions, VERBOSE, LAST),
-        ("stream of 64 events, a tool's arguments", Route::ChatCompletions, ARGUMENTS, LAST),
-        ("stream of 64 events, Anthropic's", Route::Messages, BLOCK, LAST_BLOCK),
+        ("meter: stream of 64 events", Route::ChatCompletions, EVENT, LAST),
+        ("meter: stream of 64 events, OpenAI's own", Route::ChatCompletions, VERBOSE, LAST),
+        ("meter: stream of 64 events, a tool's arguments", Route::ChatCompletions, ARGUMENTS, LAST),
+        ("meter: stream of 64 events, Anthropic's", Route::Messages, BLOCK, LAST_BLOCK),
     ];
-    group.throughput(Throughput::Elements(64));
     for (name, route, event, last) in streams {
         let mut events = vec![Bytes::from_static(FIRST.as_bytes())];
         events.extend(vec![Bytes::from_static(event.as_bytes()); 64]);
         events.push(Bytes::from_static(last.as_bytes()));
-        group.bench_function(name, |bencher| {
-            bencher.iter(|| fuzzing::metered(route, "text/event-stream", black_box(&events)).unwrap());
+        measure(name, Amount::Items(64), || {
+            fuzzing::metered(route, "text/event-stream", black_box(&events)).unwrap()
         });
     }
     let content = "Hello from the upstream. ".repeat(14);
-    let document = Bytes::from(format!(
+    let document = [Bytes::from(format!(
         "{{\"id\":\"c1\",\"model\":\"gpt-x\",\"choices\":[{{\"index\":0,\"message\":{{\"role\":\"assistant\",\"content\":\"{content}\"}},\"finish_reason\":\"stop\"}}],\"usage\":{{\"prompt_tokens\":250,\"completion_tokens\":42}}}}"
-    ));
-    group.throughput(Throughput::Elements(1));
-    group.bench_function("document of 600 bytes", |bencher| {
-        bencher.iter(|| {
-            fuzzing::metered(
-                Route::ChatCompletions,
-                "application/json",
-                black_box(std::slice::from_ref(&document)),
-            )
-            .unwrap()
-        });
+    ))];
+    measure("meter: document of 600 bytes", Amount::Items(1), || {
+        fuzzing::metered(Route::ChatCompletions, "application/json", black_box(&document)).unwrap()
     });
 }
 
-fn token_check(criterion: &mut Criterion) {
+fn token_check() {
     let secret = Secret::new("0123456789abcdef".to_owned());
     let secret = NamedSecret::new(SecretId::parse("one").unwrap(), &secret).unwrap();
     let token = RunToken { run_id: "run-1".parse().unwrap(), attempt: 0, expiry: UnixSeconds(9_999_999_999) };
     let text = token.mint(&secret).expose().to_owned();
     let secrets = Secrets::new(vec![secret]).unwrap();
-    criterion.bench_function("token check", |bencher| {
-        bencher.iter(|| {
-            let signed = SignedToken::parse(black_box(&text)).unwrap();
-            assert!(signed.verify(&secrets, UnixSeconds(1), Duration::ZERO).is_ok());
-        });
+    measure("token check", Amount::Items(1), || {
+        let signed = SignedToken::parse(black_box(&text)).unwrap();
+        assert!(signed.verify(&secrets, UnixSeconds(1), Duration::ZERO).is_ok());
     });
 }
 
-criterion_group!(steps, body_scan, meter, token_check, threads::journal, threads::budget);
-criterion_main!(steps);
+fn main() {
+    measure::print_head();
+    body_scan();
+    meter();
+    token_check();
+    threads::journal();
+    threads::budget();
+}

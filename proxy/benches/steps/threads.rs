@@ -11,7 +11,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use criterion::{BenchmarkId, Criterion};
 use platform_core::{
     budget::{Budget, Price},
     money::NanoDollars,
@@ -19,9 +18,8 @@ use platform_core::{
 };
 use proxy::fuzzing::{CallSize, Records, RunLimits};
 
-/// Length of a measurement: the journals of all of them together take gigabytes of the temporary directory.
-const MEASUREMENT_TIME: Duration = Duration::from_secs(2);
-const WARM_UP_TIME: Duration = Duration::from_millis(500);
+use crate::measure::{Amount, measure_batches};
+
 /// Amount that no measurement uses up, so that every limit is kept and none refuses a call.
 const PLENTY: u64 = 1 << 50;
 
@@ -50,12 +48,12 @@ enum Accounts {
 }
 
 /// Measures the mark and the line of a call, each in a turn of its own. Threads share the journal and its chain.
-pub(crate) fn journal(criterion: &mut Criterion) {
+pub(crate) fn journal() {
     let line: JournalLine =
         serde_json::from_str(include_str!("../../tests/golden/journal-line.json")).unwrap();
     let record = line.record;
     for (name, step) in [("journal: mark", JournalStep::Mark), ("journal: append", JournalStep::Append)] {
-        by_threads(criterion, name, |threads| {
+        by_threads(name, |threads| {
             let dir = tempfile::tempdir().unwrap();
             let writers = Records::open(dir.path(), threads).unwrap();
             let record = &record;
@@ -82,14 +80,14 @@ fn journaled(writer: &Records, record: &ExchangeRecord, step: JournalStep) -> Du
 }
 
 /// Measures the reservation and settlement of a call. Each thread has a run of its own, as in the proxy.
-pub(crate) fn budget(criterion: &mut Criterion) {
+pub(crate) fn budget() {
     let size = CallSize { input: 1000, output: 500, answers: 1 };
     let price = Price { input: NanoDollars(250), output: NanoDollars(1000), ..Price::default() };
     for (name, accounts) in [
         ("budget: reserve, settle, accounts of their own", Accounts::Own),
         ("budget: reserve, settle, one account", Accounts::Shared),
     ] {
-        by_threads(criterion, name, |threads| {
+        by_threads(name, |threads| {
             let runs = runs(threads, accounts);
             move |iterations| {
                 on_threads(&runs, |run| {
@@ -112,15 +110,10 @@ fn runs(threads: usize, accounts: Accounts) -> Vec<RunLimits> {
 }
 
 /// Measures what `setup` returns for each number of threads.
-fn by_threads<M: FnMut(u64) -> Duration>(criterion: &mut Criterion, name: &str, setup: impl Fn(usize) -> M) {
-    let mut group = criterion.benchmark_group(name);
-    group.measurement_time(MEASUREMENT_TIME).warm_up_time(WARM_UP_TIME);
+fn by_threads<M: FnMut(u32) -> Duration>(name: &str, setup: impl Fn(usize) -> M) {
     for threads in thread_counts() {
-        let mut measure = setup(threads);
         let unit = if threads == 1 { "thread" } else { "threads" };
-        group.bench_function(BenchmarkId::from_parameter(format!("{threads} {unit}")), |bencher| {
-            bencher.iter_custom(&mut measure);
-        });
+        measure_batches(&format!("{name}, {threads} {unit}"), Amount::Items(1), setup(threads));
     }
 }
 
