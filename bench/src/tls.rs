@@ -7,6 +7,7 @@ use std::{
     sync::Arc,
 };
 
+use base64::{Engine, engine::general_purpose::STANDARD};
 use tokio_rustls::rustls::{
     ClientConfig, RootCertStore, ServerConfig,
     crypto::ring,
@@ -36,7 +37,9 @@ impl Identity {
         let names = [NAME.to_owned(), "127.0.0.1".to_owned()];
         let made = rcgen::generate_simple_self_signed(names).map_err(io::Error::other)?;
         let authority = dir.join("authority.pem");
-        fs::write(&authority, made.cert.pem())?;
+        let certificate = STANDARD.encode(made.cert.der());
+        let pem = format!("-----BEGIN CERTIFICATE-----\n{certificate}\n-----END CERTIFICATE-----\n");
+        fs::write(&authority, pem)?;
         let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
         let server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_protocol_versions(&[&TLS13, &TLS12])
