@@ -34,6 +34,14 @@ headers() {
     sed -E 's/^\["([^"]+)","(.*)"\]$/  \1: \2/; s/\\"/"/g; s/(: Bearer .{3}).*/\1…/'
 }
 
+# part WHAT COMMAND...  Runs a part of the preparations, and prints its seconds unless it was there already.
+part() {
+  local what=$1 began=$SECONDS
+  shift
+  "$@"
+  ((SECONDS - began < 2)) || echo "demo: $what: $((SECONDS - began)) s" >&2
+}
+
 ask() {
   title '$ sluice doctor'
   sluice doctor
@@ -65,11 +73,14 @@ NEXT
 
 trap after_world EXIT
 if [[ ! -e $CACHE/demo.done ]]; then
-  echo 'demo: the first time takes about five minutes: packages, an image, compiling; later a few seconds' >&2
+  echo 'demo: the first time takes some minutes: packages, programs, an image; later a few seconds' >&2
 fi
-scripts/setup.sh docker
-scripts/setup.sh images
-world_start dev ''
+# The image has programs of the same build.
+export PROFILE=dev
+part 'packages, the engine and the base image' scripts/setup.sh base
+part 'programs' world_build "$PROFILE"
+part 'the sandbox image' scripts/setup.sh sandbox
+part 'start' world_start ''
 mkdir -p "$CACHE"
 touch "$CACHE/demo.done"
 MODEL=${COGNI_MODEL:-}

@@ -46,7 +46,8 @@ bare_docker() {
   done
 }
 
-world_start release "
+world_build release
+world_start "
 [agents.'measure:clock']
 image = 'sluicegate/sandbox-runtime:latest'
 argv = ['date', '+%s%N']

@@ -18,7 +18,7 @@ usage() { sed -n '4,6s/^# //p' "$0" >&2; exit 64; }
 check_programs() {
   local program
   for program in sluice sluice-proxy; do
-    [[ -x $1/$program ]] || die "no program $1/$program: build it with \`cargo build --release --locked --workspace --bins\`"
+    [[ -x $1/$program ]] || die "no program $1/$program: build it with \`cargo build --release --locked -p proxy -p runner-cli\`"
   done
 }
 

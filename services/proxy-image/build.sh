@@ -6,7 +6,7 @@
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
-# PROFILE=static skips link-time optimisation, which takes minutes: tests use it.
+# PROFILE=dev links what a build for tests has compiled already.
 PROFILE=${PROFILE:-image}
 
 sources() {
