@@ -5,7 +5,6 @@ export PATH := $(CACHE)/bin:$(PATH)
 # The same flags everywhere, so that no crate is built twice.
 CARGO := cargo
 export PREFIX ?= /usr
-PROFILE ?= dev
 # Directory of cargo's outputs, which CARGO_TARGET_DIR moves.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Seconds that each fuzz target runs.
@@ -19,12 +18,24 @@ BEFORE ?=
 COMPARED := $(if $(BEFORE),--before $(BEFORE))
 # Fuzz targets; all of them if empty.
 TARGETS ?=
-# With the targets of `build`, cargo selects the same features: another selection compiles half of the workspace again.
-NEXTEST := $(CARGO) nextest run --workspace --all-targets --locked
-# All tests, the house rules first: they take seconds. CI runs these, too, and adds its own.
-TEST_STAGES := setup-tests tidy web build test-image unit it stack
+# Runs tests. With the targets of `build`, cargo selects the same features: another selection compiles half of the workspace
+# again.
+SUITE := scripts/suite.sh
+ALL := --workspace --all-targets
+# Tests by what they need, which is also their place in the tree: tests/README.md.
+NEEDS_CONTAINERS := binary(containers) + test(/(^|::)(postgres|prometheus)::/)
+NEEDS_CLIENTS := binary(clients) + binary(peers) + test(/(^|::)clients::/)
+AGENT_TESTS := services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
+  services/sandbox-openclaw/agent/agent.test.mjs services/agents/agents.test.mjs
+# Stages of each tier. CI runs those of `test` before it installs anything else.
+CHECK_STAGES := setup-check format tidy processes
+TEST_STAGES := setup-test format tidy pages build+web test-image containers examples
+# Tests that `make stress` repeats.
+TESTS ?=
 
-.PHONY: help demo test setup setup-tests release images proxy-image test-image build lint deny tidy docs unit it stack ci clean
+.PHONY: help demo check test test-all prove stress ci clean
+.PHONY: setup setup-check setup-test release images proxy-image test-image build format lint deny tidy docs
+.PHONY: processes containers clients examples pages
 .PHONY: install package test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: agents-record
@@ -38,14 +49,29 @@ help: ## Show this list
 demo: ## Run one agent and show its record (against your LiteLLM if LITELLM_BASE_URL and LITELLM_MASTER_KEY are set)
 	@scripts/demo.sh
 
-test: ## Set up and run every test
+check: ## Check format, house rules and all that starts processes only: the loop of a developer (under ten minutes)
+	@scripts/stages.sh $(CHECK_STAGES)
+
+test: ## Set up and run everything that needs Docker, but no foreign clients (under 25 minutes)
 	@scripts/stages.sh $(TEST_STAGES)
+
+test-all: ## Set up and run every test, with LiteLLM, OpenClaw, SDKs and a browser
+	@scripts/stages.sh $(TEST_STAGES) setup clients
+
+stress: ## Run TESTS="name ..." 30 times each beside a load
+	@scripts/stress.sh $(TESTS)
+
+prove: ## Check what takes hours, and record it: the set-up of each tier on a bare Debian
+	@scripts/prove-setup.sh
 
 setup: ## Install missing software for everything: tests, fuzzing, benchmarks
 	@scripts/setup.sh all
 
-setup-tests: ## Install only what tests need: Docker, images, LiteLLM, OpenClaw, SDKs, generators of clients, Chromium, test tools
-	@scripts/setup.sh tests
+setup-check: ## Install only what `make check` needs
+	@scripts/setup.sh check
+
+setup-test: ## Install only what `make test` needs: Docker, images, Postgres, nginx, promtool, test tools
+	@scripts/setup.sh test
 
 images: ## Build the sandbox images if their inputs have changed
 	@scripts/setup.sh images
@@ -55,23 +81,25 @@ proxy-image: ## Build the data plane's static binary and its image for operators
 	@scripts/setup.sh docker
 	@services/proxy-image/build.sh
 
-test-image: ## Build the data plane's image as tests need it, without link-time optimisation
+test-image: ## Build the data plane's image as tests need it, of libraries that the build has compiled
 	@scripts/setup.sh docker
-	@PROFILE=static services/proxy-image/build.sh
+	@PROFILE=dev services/proxy-image/build.sh
 
-web: ## Check, test and build the dashboard (services/web) into services/web/dist
-	@scripts/web.sh test
+pages: ## Build the dashboard (services/web) into services/web/dist
 	@scripts/web.sh build
+
+web: ## Check and test the sources of the dashboard
+	@scripts/web.sh test
 
 web-check: ## Check that the dashboard builds the same twice, has current types, and small pages
 	@scripts/web.sh check
 
 build: ## Build all programs and tests
-	$(CARGO) build --workspace --all-targets --locked
+	$(CARGO) build $(ALL) --locked
 
 release: ## Build the programs of a release, with the pages of the dashboard
 	@scripts/web.sh build
-	$(CARGO) build --release --locked --workspace --bins
+	$(CARGO) build --release --locked --package proxy --package runner-cli
 
 install: release ## Build a release and install it below PREFIX=/usr, with manual pages, completions and systemd units
 	@scripts/package.sh install $(TARGET)/release "$(DESTDIR)"
@@ -79,16 +107,18 @@ install: release ## Build a release and install it below PREFIX=/usr, with manua
 package: release ## Build a release and make a Debian package of it in its target directory
 	@scripts/package.sh deb $(TARGET)/release $(TARGET)/package
 
-lint: ## Check format, clippy, documentation and shell scripts
+format: ## Check the format of Rust sources
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	$(CARGO) clippy --locked -p proxy --features internals --benches -- -D warnings
 	$(CARGO) fmt --manifest-path fuzz/Cargo.toml --check
 	$(CARGO) fmt --manifest-path bench/peers/pingora/Cargo.toml --check
+
+lint: ## Check clippy, documentation and shell scripts
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --locked -p proxy --features internals --benches -- -D warnings
 	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --no-deps -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked --document-private-items
 	shellcheck -x .ci/run scripts/*.sh scripts/litellm/query-engine services/*.sh services/*/*.sh platform/*/*.sh
-	shellcheck tests/stack/compose/standins/litellm tests/stack/compose/standins/p*
+	shellcheck tests/clients/compose/standins/litellm tests/clients/compose/standins/p*
 
 deny: ## Check licences, sources and banned crates
 	cargo-deny --locked --offline check bans licenses sources
@@ -99,17 +129,19 @@ deny: ## Check licences, sources and banned crates
 tidy: ## House rules: imports, loops, documents, language (`cargo run -p tidy --bin measure` prints the figures)
 	$(CARGO) nextest run --locked -p tidy
 
-unit: ## Run tests beside the code, documentation examples, the sandbox agent's own tests
-	$(NEXTEST) -E '(kind(lib) + kind(bin) + kind(test)) - package(tests) - package(tidy)'
+processes: ## Run tests beside the code, of the shipped agents, and whole-system tests that start processes only
+	$(SUITE) processes $(ALL) -E 'not ($(NEEDS_CONTAINERS) + $(NEEDS_CLIENTS) + package(tidy))'
+	node --test $(AGENT_TESTS)
+
+containers: ## Run all tests but those of foreign clients: with containers, Postgres, nginx
+	$(SUITE) containers $(ALL) -E 'not ($(NEEDS_CLIENTS) + package(tidy))'
+	node --test $(AGENT_TESTS)
+
+clients: ## Run tests with the real LiteLLM, OpenClaw, SDKs, browser, and the benchmark's peers
+	$(SUITE) clients $(ALL) -E '$(NEEDS_CLIENTS)'
+
+examples: ## Run the examples in the documentation of the code
 	$(CARGO) test --workspace --locked --doc --quiet
-	node --test services/sandbox-runtime/agent/run.test.mjs services/openclaw-headers-plugin/headers.test.mjs \
-	  services/sandbox-openclaw/agent/agent.test.mjs services/agents/agents.test.mjs
-
-it: ## Run whole-system tests with real processes and containers
-	$(NEXTEST) -E 'binary(it)'
-
-stack: ## Run whole-system tests with the real LiteLLM
-	$(NEXTEST) -E 'binary(stack)'
 
 test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test the features supported with that version
 	@scripts/test-openclaw.sh "$(VERSION)"
@@ -170,7 +202,8 @@ bench-build:
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
 ci: ## Run all stages of CI and print the seconds of each
-	@scripts/stages.sh setup lint deny web-check $(filter-out setup-tests,$(TEST_STAGES)) fuzz bench-check
+	@NEXTEST_PROFILE=ci scripts/stages.sh --record tests/records/ci.json $(TEST_STAGES) setup+lint deny web-check \
+	  clients+fuzz bench-check
 
 docs: ## Build the book into target/book with mdBook and check links, anchors and paths
 	@scripts/setup.sh book

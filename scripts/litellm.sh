@@ -46,7 +46,7 @@ use_prisma() {
 postgres() {
   local program=$POSTGRES/$1
   shift
-  [[ -x $program ]] || die "$program is missing: run scripts/setup.sh tools"
+  [[ -x $program ]] || die "$program is missing: run make setup-test"
   if [[ $EUID -eq 0 ]]; then
     exec setpriv --reuid nobody --regid nogroup --clear-groups -- "$program" "$@"
   fi

@@ -22,22 +22,22 @@ say() { echo "test-openclaw: $*" >&2; }
 # in_order VERSION...  Returns whether each version is at least the one before it.
 in_order() { printf '%s\n' "$@" | sort --version-sort --check=quiet; }
 
-stack() { cargo nextest run --locked -p tests --test stack --run-ignored all --no-tests=fail -E "$1"; }
+clients() { cargo nextest run --locked -p tests --test clients --run-ignored all --no-tests=fail -E "$1"; }
 
 # check FEATURE  Runs the tests of a feature. Protocol 3 supports slots only.
 check() {
   case $1 in
-    trace) stack 'test(a_real_gateway_keeps_turns_and_models_apart)' ;;
+    trace) clients 'test(a_real_gateway_keeps_turns_and_models_apart)' ;;
     slot)
       if [[ $OPENCLAW_VERSION == 2026.2.* ]]; then
-        stack 'test(an_older_gateway_does_the_same)'
+        clients 'test(an_older_gateway_does_the_same)'
         scripts/openclaw.sh node --test services/sandbox-openclaw/agent/older.test.mjs
       else
-        stack 'test(a_real_gateway_keeps_turns_and_models_apart)'
+        clients 'test(a_real_gateway_keeps_turns_and_models_apart)'
       fi
       ;;
-    plugin) stack 'test(each_sessions_calls_carry_its_own_headers)' ;;
-    managed) stack 'test(a_managed_gateway_has_one_way_in)' ;;
+    plugin) clients 'test(each_sessions_calls_carry_its_own_headers)' ;;
+    managed) clients 'test(a_managed_gateway_has_one_way_in)' ;;
     image) services/sandbox-openclaw/build.sh >/dev/null ;; # its build runs a rehearsal
   esac
 }

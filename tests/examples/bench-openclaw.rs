@@ -78,7 +78,7 @@ async fn run(world: &World, agent: &str, run: &str) -> Measurement {
         || async { docker(&["ps", "--filter", &filter, "--format", "{{.Names}}"]).await.lines().count() };
     eventually_within(PATIENCE, "one waits", ready, |count| *count == 1).await;
     // The store's row of a warm container is written shortly after the container starts.
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    eventually_within(PATIENCE, "its row is stored", || world.sluice().waiting(), |count| *count == 1).await;
     let named = format!("bench:{agent}");
     let arguments =
         ["run", "--detach", "--run-id", run, "--agent", &named, "--model", "fake-steps", QUESTION];

@@ -51,7 +51,7 @@ impl ServedPage {
         let mut nginx = Command::new("/usr/sbin/nginx");
         nginx.args(["-e", "stderr", "-p"]).arg(dir.path()).arg("-c").arg(&config);
         let nginx = nginx.stdin(Stdio::null()).kill_on_drop(true).spawn();
-        let nginx = nginx.expect("nginx serves the page: scripts/setup.sh tools installs it");
+        let nginx = nginx.expect("nginx serves the page: make setup-test installs it");
         let client = Agent::over_tcp(own);
         eventually("nginx answers", || async { client.connect().await.map(drop) }, Result::is_ok)
             .await

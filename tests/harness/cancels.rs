@@ -11,11 +11,11 @@ use futures_util::{StreamExt, stream};
 use memchr::memmem;
 use serde::Serialize;
 use serde_json::json;
-use tokio::time::sleep;
 
 use crate::{
     eventually::eventually_within,
     openclaw::Setup,
+    pace::pace,
     random::Random,
     sessions::{Sessions, arguments},
     sluice::{Outcome, interrupt},
@@ -123,7 +123,7 @@ impl Cancels {
             .collect();
         let runs = plans.into_iter().map(|(n, after)| run_and_cancel(sessions, n, after));
         let all: Vec<_> = stream::iter(runs).buffer_unordered(self.at_a_time).collect().await;
-        sleep(WATCHED).await;
+        pace(WATCHED).await;
         let found = judge(&all, &sessions.world.upstream.ledger());
         (all, found)
     }
@@ -141,7 +141,7 @@ async fn run_and_cancel(sessions: &Sessions, n: usize, after: Duration) -> Cance
         let is_called = || async { ledger.all().iter().any(|call| contains(call, &mark)) };
         eventually_within(PATIENCE, "a model is asked", is_called, |is_called| *is_called).await;
     }
-    sleep(after).await;
+    pace(after).await;
     let at = Instant::now();
     interrupt(&child);
     let output = child.wait_with_output().await.unwrap();

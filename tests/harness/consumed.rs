@@ -4,13 +4,13 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde::Serialize;
-use tokio::time::sleep;
 
 use crate::{
     billing::receipts_consumer,
     long_journal::{JournalWriter, WrittenJournal},
     memory::Memory,
     numbered_calls::NumberedCalls,
+    pace::pace,
     up::Up,
     world::World,
 };
@@ -60,7 +60,7 @@ impl Consumed {
         let mut seen = 0;
         let mut still = 0;
         while seen < journal.lines {
-            sleep(LOOK_INTERVAL).await;
+            pace(LOOK_INTERVAL).await;
             let acknowledged = &receipts_consumer(world).await["acknowledged"]["seq"];
             let lines = acknowledged.as_u64().unwrap_or_default();
             still = if lines > seen { 0 } else { still + 1 };

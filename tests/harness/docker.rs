@@ -16,14 +16,20 @@ use tokio::{
     process::{Child, Command},
 };
 
+use crate::tier;
+
 /// Socket of the machine's own daemon.
 pub const SOCKET: &str = "/var/run/docker.sock";
 
 /// Runs `docker` with `arguments` and returns what it printed.
 ///
 /// # Panics
-/// If it fails: a test without Docker is never skipped.
+/// If it fails: a test without Docker is never skipped. In a test of `tests/processes`.
 pub async fn docker(arguments: &[&str]) -> String {
+    assert!(
+        tier::may_use_docker(),
+        "a test of tests/processes starts no container: move it to tests/containers"
+    );
     let output = Command::new("docker").args(arguments).output().await;
     let output = output.expect("the docker client is needed: run `make setup`");
     let stderr = String::from_utf8_lossy(&output.stderr);
@@ -40,7 +46,7 @@ pub async fn docker(arguments: &[&str]) -> String {
 /// If the script that names it fails.
 pub async fn proxy_image() -> String {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../services/proxy-image/build.sh");
-    let output = Command::new(script).arg("--print").env("PROFILE", "static").output().await.unwrap();
+    let output = Command::new(script).arg("--print").env("PROFILE", "dev").output().await.unwrap();
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

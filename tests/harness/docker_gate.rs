@@ -6,11 +6,10 @@ use std::{
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
     sync::{
-        Arc,
+        Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     thread,
-    time::Duration,
 };
 
 const DOCKER: &str = "/var/run/docker.sock";
@@ -27,7 +26,8 @@ struct State {
     /// Method of the delayed request, and a piece of its target.
     delayed: (&'static str, &'static str),
     is_held: AtomicBool,
-    is_open: AtomicBool,
+    is_open: Mutex<bool>,
+    opened: Condvar,
 }
 
 impl DockerGate {
@@ -39,7 +39,8 @@ impl DockerGate {
     pub fn on(socket: &Path, method: &'static str, piece: &'static str) -> Self {
         let listener = UnixListener::bind(socket).unwrap();
         let delayed = (method, piece);
-        let state = Arc::new(State { delayed, is_held: false.into(), is_open: false.into() });
+        let state =
+            Arc::new(State { delayed, is_held: false.into(), is_open: false.into(), opened: Condvar::new() });
         let shared = Arc::clone(&state);
         thread::spawn(move || {
             for client in listener.incoming().flatten() {
@@ -69,7 +70,8 @@ impl DockerGate {
 
     /// Lets everything through from now on.
     pub fn open(&self) {
-        self.state.is_open.store(true, Ordering::Release);
+        *self.state.is_open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.state.opened.notify_all();
     }
 }
 
@@ -82,9 +84,8 @@ impl State {
             return;
         }
         self.is_held.store(true, Ordering::Release);
-        while !self.is_open.load(Ordering::Acquire) {
-            thread::sleep(Duration::from_millis(5));
-        }
+        let is_open = self.is_open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.opened.wait_while(is_open, |is_open| !*is_open));
     }
 }
 

@@ -9,18 +9,15 @@ use std::{
     os::unix::process::CommandExt,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    time::Duration,
 };
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 
 use crate::{
     docker::{SOCKET, docker},
-    eventually::eventually_within,
+    eventually::eventually,
 };
 
-/// Longest wait for the daemon to start or to end.
-const PATIENCE: Duration = Duration::from_secs(30);
 /// Script that ends everything that a daemon in `$1` has left. It checks each container's id before it kills for it.
 const GUARD: &str = r#"
     cat > /dev/null
@@ -106,7 +103,7 @@ impl Dockerd {
             let output = tokio::process::Command::new("docker").args(["-H", &host, "version"]).output().await;
             output.unwrap().status.success()
         };
-        eventually_within(PATIENCE, "the daemon answers", answers, |answers| *answers).await;
+        eventually("the daemon answers", answers, |answers| *answers).await;
     }
 
     /// Ends it with `signal`, `KILL` as a failing machine or `TERM` as a service manager. Returns when it is gone.
@@ -117,12 +114,12 @@ impl Dockerd {
         self.signal(signal);
         let mut daemon = self.daemon.take().unwrap();
         let gone = || std::future::ready(daemon.try_wait().unwrap().is_some());
-        eventually_within(PATIENCE, "the daemon ends", gone, |gone| *gone).await;
+        eventually("the daemon ends", gone, |gone| *gone).await;
         // Its containerd dies a moment later, and leaves a file that prevents the next start.
         let file = self.dir.join("exec/containerd/containerd.pid");
         let pid = fs::read_to_string(&file).ok().and_then(|pid| Pid::from_raw(pid.trim().parse().ok()?));
         let gone = || std::future::ready(pid.is_none_or(|pid| test_kill_process(pid).is_err()));
-        eventually_within(PATIENCE, "containerd ends", gone, |gone| *gone).await;
+        eventually("containerd ends", gone, |gone| *gone).await;
         for name in ["exec/containerd/containerd.pid", "pid"] {
             fs::remove_file(self.dir.join(name)).ok();
         }

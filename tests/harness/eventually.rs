@@ -6,13 +6,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Longest wait. A busy machine may need it; a test that passes does not wait for it.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Longest wait. A machine that several tests share may need it; a test that passes does not wait for it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Observes with `look` until `wanted` accepts the observation, and returns it.
 ///
 /// # Panics
-/// If no observation is accepted within 10 s, with the last one.
+/// If no observation is accepted within [`PATIENCE`], with the last one.
 pub async fn eventually<T: Debug, F: Future<Output = T>>(
     what: &str,
     look: impl FnMut() -> F,
@@ -40,4 +40,21 @@ pub async fn eventually_within<T: Debug, F: Future<Output = T>>(
         assert!(Instant::now() < deadline, "{what}: not so after {patience:?}; last seen: {seen:?}");
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
+}
+
+/// Observes with `look` until two observations, `interval` apart, are equal, and returns the last.
+///
+/// # Panics
+/// If they still change after [`PATIENCE`], with the last two.
+pub async fn settled<T: Debug + PartialEq, F: Future<Output = T>>(
+    what: &str,
+    interval: Duration,
+    look: impl Fn() -> F,
+) -> T {
+    let twice = || async {
+        let before = look().await;
+        tokio::time::sleep(interval).await;
+        (before, look().await)
+    };
+    eventually(what, twice, |(before, after)| before == after).await.1
 }

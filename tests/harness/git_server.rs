@@ -21,6 +21,8 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{io::AsyncWriteExt as _, net::TcpListener, process::Command};
 
+use crate::pace::pace;
+
 /// User of the server.
 pub const USER: &str = "x-access-token";
 /// Program of git that changes branches. It is part of the address of a push.
@@ -163,7 +165,7 @@ impl Shared {
         }
         let behaviour = self.behaviour_to(&request);
         if let Behaviour::Slow(delay) = behaviour {
-            tokio::time::sleep(delay).await;
+            pace(delay).await;
         }
         Ok(match behaviour {
             Behaviour::Fails(status) => empty(status),

@@ -1,6 +1,9 @@
 //! Opens many connections that each send an unfinished request head.
 
-use std::{fs, time::Instant};
+use std::{
+    fs,
+    time::{Duration, Instant},
+};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
@@ -8,9 +11,12 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{
     agent::{Agent, Wire},
-    eventually::eventually,
+    eventually::{eventually, settled},
     world::World,
 };
+
+/// Interval in which the proxy's memory no longer changes.
+const SETTLING_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Figures of the proxy under a flood of unfinished heads.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -54,14 +60,9 @@ pub async fn flood(
         open.push(wire);
     }
     let milliseconds = began.elapsed().as_millis();
-    let observe_twice = || async {
-        let before = (rss_kib(world), head_bytes(world).await);
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-        (before, (rss_kib(world), head_bytes(world).await))
-    };
-    let (_, (rss_after_kib, counted_bytes)) =
-        eventually("memory has settled", observe_twice, |(before, after)| before == after && after.1 > 0)
-            .await;
+    eventually("heads are counted", || head_bytes(world), |bytes| *bytes > 0).await;
+    let memory = || async { (rss_kib(world), head_bytes(world).await) };
+    let (rss_after_kib, counted_bytes) = settled("memory", SETTLING_INTERVAL, memory).await;
     let grown = rss_after_kib.saturating_sub(rss_before_kib);
     let kib_per_connection = grown / connections as u64;
     let flooded = Flooded {

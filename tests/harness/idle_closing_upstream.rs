@@ -16,6 +16,8 @@ use tokio::{
     time::timeout,
 };
 
+use crate::pace::pace;
+
 /// An upstream that answers chats until the test ends.
 #[derive(Debug)]
 pub struct IdleClosingUpstream {
@@ -105,7 +107,7 @@ async fn serve(stream: TcpStream, timing: Timing, counters: &Mutex<Counters>) ->
         }
         let call = read_request(&mut stream).await?;
         *lock(counters).calls.entry(call).or_default() += 1;
-        tokio::time::sleep(timing.hold).await;
+        pace(timing.hold).await;
         stream.write_all(answer().as_bytes()).await?;
         idle_since = Some(Instant::now());
     }

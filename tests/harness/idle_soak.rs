@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::{
     agent::Agent,
     idle_closing_upstream::{Counters, IdleClosingUpstream, Timing},
+    pace::pace,
     world::World,
 };
 
@@ -85,7 +86,7 @@ impl Soak {
             // Jitter keeps a burst from always falling on the same side of the moment of the close.
             let jitter = Duration::from_millis(((caller * 7 + round * 13) % 7) as u64);
             let due = began + period * u32::try_from(round).unwrap() + jitter;
-            tokio::time::sleep_until(due.into()).await;
+            pace(due.saturating_duration_since(Instant::now())).await;
             let answer = agent.chat("fake").await;
             if answer.status != 200 {
                 failures.push(format!("{} {}", answer.status.as_u16(), answer.json()["error"]["code"]));

@@ -15,6 +15,7 @@ use tokio::{
 use crate::{
     agent::Agent,
     bridge::free_port,
+    eventually::eventually,
     process::{binary, descendants_of, status_of},
     sluice::Outcome,
 };
@@ -144,4 +145,14 @@ impl Init {
     pub fn resident_kib(&self) -> u64 {
         status_of(self.child.id().unwrap(), "VmRSS:").unwrap()
     }
+}
+
+/// Waits until a process watches files.
+pub async fn watches(pid: u32) {
+    let watches = || async {
+        let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let mut targets = descriptors.filter_map(|entry| fs::read_link(entry.path()).ok());
+        targets.any(|target| target == Path::new("anon_inode:inotify"))
+    };
+    eventually("it watches", watches, |watches| *watches).await;
 }

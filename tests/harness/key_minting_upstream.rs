@@ -17,7 +17,9 @@ use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use platform_runtime::task;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, time::sleep};
+use tokio::net::TcpListener;
+
+use crate::pace::pace;
 
 /// Key that may mint others.
 pub const ADMIN_KEY: &str = "sk-canary-admin-77c1a0b9e5";
@@ -177,7 +179,7 @@ impl KeyMintingUpstream {
             Response::new(Full::from(json!({ "key": key }).to_string()))
         };
         if let Mints::After(delay) = mints {
-            sleep(delay).await;
+            pace(delay).await;
         }
         answer
     }

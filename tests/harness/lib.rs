@@ -11,6 +11,7 @@ mod agent_host_tools;
 pub mod api_soak;
 pub mod billing;
 pub mod billing_chaos;
+pub mod book;
 pub mod bridge;
 pub mod browser;
 pub mod canary;
@@ -33,6 +34,7 @@ mod failure;
 pub mod fake_wall_clock;
 pub mod fault_proxy;
 pub mod file_calls;
+pub mod files;
 pub mod foreign_uid_client;
 pub mod gateway;
 mod git_host;
@@ -61,6 +63,7 @@ pub mod numbered_calls;
 pub mod oauth;
 pub mod openclaw;
 pub mod output;
+pub mod pace;
 mod postgres;
 mod preload;
 pub mod process;
@@ -82,6 +85,7 @@ pub mod starts;
 pub mod store;
 pub mod store_lock;
 pub mod terminal;
+mod tier;
 pub mod tls_terminator;
 pub mod tool_latency;
 pub mod tool_socket;
@@ -111,7 +115,7 @@ pub use self::{
     models::Models,
     nginx::OriginalProxy,
     openclaw::OpenClaw,
-    postgres::Postgres,
+    pace::{holds_for, pace},
     process::binary,
     raw::Raw,
     raw_scripted_upstream::RawScriptedUpstream,

@@ -1,4 +1,4 @@
-//! The real LiteLLM in front of the scripted upstream: `scripts/litellm.sh` and `tests/stack/litellm`.
+//! The real LiteLLM in front of the scripted upstream: `scripts/litellm.sh` and `tests/clients/litellm`.
 
 use std::{
     fs,
@@ -17,7 +17,6 @@ use crate::{
     bridge::free_port,
     eventually::{eventually, eventually_within},
     failure::{self, end_of},
-    postgres::Postgres,
 };
 
 /// LiteLLM is a large Python program: it needs 8 to 16 s to start here, 25 s with its database, and a minute on a busy
@@ -39,7 +38,7 @@ pub struct LiteLlm {
     process: Child,
     dir: tempfile::TempDir,
     /// Dropped last, after LiteLLM has ended.
-    database: Option<Postgres>,
+    database: Option<test_postgres::Server>,
 }
 
 /// Settings of the process, with which it can be started again.
@@ -68,7 +67,7 @@ impl LiteLlm {
     /// # Panics
     /// If it is not installed or does not start, with its log.
     pub async fn with_database(upstream: &ScriptedUpstream, key: &str) -> Self {
-        let database = Postgres::served_by(script().arg("database")).await;
+        let database = test_postgres::Server::served_by(script().arg("database")).await;
         Self::start(upstream, key, Some(database), StreamCosts::Told).await
     }
 
@@ -77,14 +76,14 @@ impl LiteLlm {
     /// # Panics
     /// If it is not installed or does not start, with its log.
     pub async fn with_silent_streams(upstream: &ScriptedUpstream, key: &str) -> Self {
-        let database = Postgres::served_by(script().arg("database")).await;
+        let database = test_postgres::Server::served_by(script().arg("database")).await;
         Self::start(upstream, key, Some(database), StreamCosts::Left).await
     }
 
     async fn start(
         upstream: &ScriptedUpstream,
         key: &str,
-        database: Option<Postgres>,
+        database: Option<test_postgres::Server>,
         costs: StreamCosts,
     ) -> Self {
         let dir = tempfile::Builder::new().prefix("sw-litellm-").tempdir_in("/tmp").unwrap();
@@ -94,7 +93,7 @@ impl LiteLlm {
             address,
             master_key: key.to_owned(),
             upstream: [upstream.openai_base_url(), upstream.base_url()],
-            database_url: database.as_ref().map(Postgres::prisma_url),
+            database_url: database.as_ref().map(test_postgres::Server::prisma_url),
             dir: dir.path().to_owned(),
         };
         let process = server.start().await;
@@ -241,7 +240,7 @@ fn write_config(dir: &Path, costs: StreamCosts) {
         config = config.replace(setting, "");
     }
     for name in ["models.yaml", "recorder.py", "garbage.py"] {
-        fs::copy(repository().join("tests/stack/litellm").join(name), dir.join(name)).unwrap();
+        fs::copy(repository().join("tests/clients/litellm").join(name), dir.join(name)).unwrap();
     }
     fs::write(dir.join("config.yaml"), config).unwrap();
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::process::Child;
 
-use crate::process::status_of;
+use crate::{pace::pace, process::status_of};
 
 /// Interval between two looks at a process that may end.
 const LOOK_INTERVAL: Duration = Duration::from_millis(5);
@@ -36,7 +36,7 @@ pub async fn peak_until_end(child: &mut Child) -> u64 {
     let mut peak = 0;
     while child.try_wait().unwrap().is_none() {
         peak = Memory::of(pid).map_or(peak, |memory| memory.peak_kib);
-        tokio::time::sleep(LOOK_INTERVAL).await;
+        pace(LOOK_INTERVAL).await;
     }
     peak
 }

@@ -12,7 +12,9 @@ use hyper::{Request, Response, body::Incoming, header::LOCATION, server::conn::h
 use hyper_util::rt::TokioIo;
 use platform_runtime::task;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, time::sleep};
+use tokio::net::TcpListener;
+
+use crate::pace::pace;
 
 /// Largest body of a request.
 const MAX_BODY: usize = 1 << 16;
@@ -140,7 +142,7 @@ impl OAuthDouble {
             state.faults.pop_front()
         };
         if let Some(OAuthFault::Slow(delay)) = &fault {
-            sleep(*delay).await;
+            pace(*delay).await;
         }
         let (status, body) = match &fault {
             Some(OAuthFault::Status(status, body)) => (*status, body.to_string()),

@@ -21,7 +21,7 @@ use crate::{
 /// Longest start: the newer version needs 12 to 26 s here, and longer on a busy machine.
 pub const START: Duration = Duration::from_secs(120);
 /// Longest wait for a clean end: the gateway waits for active turns.
-const STOP: Duration = Duration::from_secs(20);
+const STOP: Duration = Duration::from_secs(60);
 
 /// Provider in the generated configuration. The headers plugin serves it too.
 pub const PROVIDER: &str = "sluicegate";

@@ -32,6 +32,17 @@ pub fn status_of(pid: u32, key: &str) -> Option<u64> {
     value.split_whitespace().next()?.parse().ok()
 }
 
+/// Returns the processor time of a process, user and system, in hundredths of a second.
+///
+/// # Panics
+/// If the process has ended.
+#[must_use]
+pub fn cpu_ticks(pid: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    let after_name = stat.rsplit(')').next().unwrap();
+    after_name.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u64>().unwrap()).sum()
+}
+
 /// Returns whether a process is suspended by a signal; `false` if it has ended.
 #[must_use]
 pub fn is_suspended(pid: u32) -> bool {

@@ -12,7 +12,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::agent::Agent;
+use crate::{agent::Agent, pace::pace};
 
 /// Delay between two writes, so that a reader sees them one by one. A reader that sees them together must behave the
 /// same.
@@ -90,7 +90,7 @@ async fn answer(mut connection: TcpStream, script: Arc<Mutex<Script>>) {
         if connection.write_all(&write).await.is_err() {
             return;
         }
-        tokio::time::sleep(WRITE_DELAY).await;
+        pace(WRITE_DELAY).await;
     }
 }
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::{sluice::Outcome, world::World};
+
 /// Script of an agent that answers with the conversation that it was given.
 pub const RECALLS: &str =
     r#"jq -j '[.[] | .role + ":" + .content] | join("|")' /workspace/.cogni/messages.json"#;
@@ -10,7 +12,7 @@ pub const RECALLS: &str =
 #[must_use]
 pub fn shell_agent(script: &str, settings: &str) -> String {
     let script = toml_argument(script);
-    let runtime = if settings.contains("run_timeout") { "" } else { "run_timeout = '20s'\n" };
+    let runtime = if settings.contains("run_timeout") { "" } else { "run_timeout = '60s'\n" };
     let image =
         if settings.contains("image = ") { "" } else { "image = 'sluicegate/sandbox-runtime:latest'\n" };
     format!(
@@ -34,4 +36,14 @@ pub fn reporting_agent(script: &str, settings: &str) -> String {
 #[must_use]
 pub fn prints(lines: &[Value]) -> String {
     lines.iter().map(|line| format!("echo '{line}'; ")).collect()
+}
+
+/// Starts a world with an agent that runs `script`.
+pub async fn world_with(script: &str) -> World {
+    World::with(&shell_agent(script, "")).await
+}
+
+/// Runs the world's shell agent to its end.
+pub async fn run(world: &World) -> Outcome {
+    world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "--json", "q"]).await
 }

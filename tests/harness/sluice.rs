@@ -127,6 +127,12 @@ impl Sluice {
         output.into()
     }
 
+    /// Returns the number of warm containers that wait for a run, as the store has them.
+    pub async fn waiting(self) -> usize {
+        let shown = self.run(&["doctor", "--reap", "--dry-run", "--json"]).await;
+        shown.stdout.matches("it waits for a run").count()
+    }
+
     /// Starts it with `arguments`. It is killed when the handle is dropped.
     #[must_use]
     pub fn spawn(mut self, arguments: &[&str]) -> tokio::process::Child {

@@ -28,7 +28,7 @@ const CHAT: &str = "/v1/chat/completions";
 /// Connections at a time.
 const CONNECTIONS: u64 = 16;
 /// Longest wait for the end of a bout's last call.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Allowed growth of memory from the second third to the last: fragments, and state kept of the latest runs.
 const MEMORY: (u64, u64) = (2, 1 << 20);
 /// Allowed growth of descriptors: connections to the upstream that are kept.

@@ -8,7 +8,7 @@
 use std::{
     fs,
     path::Path,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use bench::upstream::ScriptedUpstream;
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use crate::{
     agent::Agent,
     docker::{SOCKET, docker},
-    eventually::eventually_within,
+    eventually::eventually,
     nginx,
     up::Up,
     world::{World, grant},
@@ -31,8 +31,6 @@ use crate::{
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Runs that begin at the same moment.
 const AT_ONCE: usize = 8;
-/// Interval between checks for the predecessor's socket.
-const CHECK_INTERVAL: Duration = Duration::from_millis(5);
 
 /// Number of measurements of each kind of start.
 #[derive(Debug, Clone, Copy)]
@@ -84,9 +82,7 @@ impl StartTimes {
             }
         }
         for ours in [cold, warm] {
-            // Runs with files keep their workspaces for a second.
-            tokio::time::sleep(Duration::from_secs(1)).await;
-            ours.world.sluice().run(&["runs", "gc"]).await;
+            ours.world.sluice().run(&["runs", "gc", "--kept"]).await;
             ours.up.stop(Signal::TERM).await;
             ours.world.assert_nothing_left().await;
         }
@@ -148,9 +144,9 @@ impl Ours {
             let names = docker(&["ps", "--filter", &filter, "--format", "{{.Names}}"]).await;
             names.lines().count()
         };
-        eventually_within(Duration::from_secs(60), "they wait", running, |count| *count == self.warm).await;
+        eventually("they run", running, |count| *count == self.warm).await;
         // The store's row of a warm container is written shortly after the container starts.
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        eventually("they wait", || self.world.sluice().waiting(), |count| *count == self.warm).await;
     }
 }
 
@@ -205,9 +201,8 @@ impl Predecessor {
             "HostConfig": { "Binds": [format!("{mounted}:{mounted}"), "/usr:/usr:ro"], "NetworkMode": "none" },
         }));
         let proxy = proxy.await;
-        while !dir.path().join("llm.sock").exists() {
-            tokio::time::sleep(CHECK_INTERVAL).await;
-        }
+        let socket = dir.path().join("llm.sock");
+        eventually("nginx listens", || async { socket.exists() }, |exists| *exists).await;
         let agent = self.container(json!({
             "Image": IMAGE, "User": "1001:1001", "Entrypoint": ["bash", "-c", "echo $EPOCHREALTIME"],
             "HostConfig": {

@@ -5,7 +5,6 @@ use std::{
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::Stdio,
-    time::Duration,
 };
 
 use bench::upstream::ScriptedUpstream;
@@ -26,9 +25,9 @@ use crate::{
     canary::{self, CANARY_KEY, Places, Spy},
     control::Control,
     docker,
-    eventually::eventually,
+    eventually::{PATIENCE, eventually},
     failure, mounts,
-    process::binary,
+    process::{binary, kill_proxies},
     sluice::Sluice,
 };
 
@@ -45,7 +44,7 @@ pub struct World {
     log: &'static str,
     /// Places where a test has put a canary, by a piece of their names.
     planted: Vec<String>,
-    _docker: Spy,
+    docker: Spy,
     dir: tempfile::TempDir,
 }
 
@@ -105,7 +104,7 @@ impl World {
         let control = Control::on(&dir.path().join("run/control/control.sock"));
         let docker = Spy::on(&dir.path().join("docker.sock"), &dir.path().join("workspaces"));
         let mut world =
-            Self { upstream, control, dir, proxy: None, log: "debug", planted: Vec::new(), _docker: docker };
+            Self { upstream, control, dir, proxy: None, log: "debug", planted: Vec::new(), docker };
         world.start_proxy().await;
         world
     }
@@ -157,7 +156,7 @@ impl World {
     pub async fn proxy_fails_to_start(&self) -> String {
         let mut proxy = Command::new(binary("sluice-proxy"));
         proxy.arg("--config").arg(self.config()).env_clear().stdin(Stdio::null()).kill_on_drop(true);
-        let ended = tokio::time::timeout(Duration::from_secs(10), proxy.output()).await;
+        let ended = tokio::time::timeout(PATIENCE, proxy.output()).await;
         let output = ended.expect("the proxy started, and should not have").unwrap();
         assert!(!output.status.success(), "{output:?}");
         String::from_utf8_lossy(&output.stderr).into_owned()
@@ -168,11 +167,7 @@ impl World {
         self.search_proxy();
         self.signal_proxy(Signal::TERM);
         let mut child = self.proxy.take().unwrap();
-        tokio::time::timeout(Duration::from_secs(10), child.wait())
-            .await
-            .expect("the proxy stops")
-            .unwrap()
-            .success()
+        tokio::time::timeout(PATIENCE, child.wait()).await.expect("the proxy stops").unwrap().success()
     }
 
     /// Kills it, as a machine that fails would; returns when it is gone and another one may have its place.
@@ -298,6 +293,13 @@ impl World {
         });
     }
 
+    /// Returns whether containers were created, or could have been past the canary search.
+    fn may_have_containers(&self) -> bool {
+        let ear = self.path().join("docker.sock").display().to_string();
+        let is_searched = fs::read_to_string(self.config()).is_ok_and(|config| config.contains(&ear));
+        !is_searched || self.docker.has_created()
+    }
+
     fn proxy_log(&self) -> PathBuf {
         self.path().join("proxy.log")
     }
@@ -388,16 +390,19 @@ impl World {
 }
 
 impl Drop for World {
-    /// A test that failed half-way may have left containers; one that passed has seen that there are none, and has
-    /// let no secret out.
+    /// A test that passed has let no secret out. What it leaves on purpose ends with its world: a run whose worker was
+    /// killed goes on, in its container, until another worker takes it; and so does a proxy.
     fn drop(&mut self) {
         let canaries = if std::thread::panicking() {
             self.show_complaints();
-            docker::remove_containers_of(&self.installation());
             Vec::new()
         } else {
             self.canaries()
         };
+        kill_proxies(self.path());
+        if self.may_have_containers() {
+            docker::remove_containers_of(&self.installation());
+        }
         // Of processes that were killed. Their directories could not be removed.
         mounts::remove_below(self.path());
         assert_eq!(canaries, Vec::<String>::new(), "a secret is where it must not be");

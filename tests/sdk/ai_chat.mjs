@@ -1,6 +1,6 @@
 // Holds conversations with the chat of `sluice up` through Vercel's AI SDK, in every pinned version and as a React
 // application does. Prints one JSON line per client and case, with the messages that the client has rebuilt.
-// tests/stack/chat_clients.rs compares them with the thread.
+// tests/clients/chat_clients.rs compares them with the thread.
 //
 // usage: TOKEN=... scripts/chat-clients.sh node tests/sdk/ai_chat.mjs URL
 import { createRequire } from "node:module";

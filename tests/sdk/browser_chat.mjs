@@ -1,5 +1,5 @@
 // Chats with agents of `sluice up` in Chromium, through a page with `useChat` that has a browser session. Prints one JSON
-// line per case, with what the page shows. tests/stack/browser.rs compares it with the thread.
+// line per case, with what the page shows. tests/clients/browser.rs compares it with the thread.
 //
 // ORIGIN serves the page from FOLDER, and passes the API on; so does OTHER, which the API's origins do not have.
 //

@@ -1,5 +1,5 @@
 // Makes every kind of call that the official Node SDKs support, against each of several targets. Prints one JSON line
-// per case and target, with the values that must be equal for all targets. tests/stack/sdk.rs compares them.
+// per case and target, with the values that must be equal for all targets. tests/clients/sdk.rs compares them.
 //
 // usage: scripts/sdks.sh node tests/sdk/conform.mjs TARGET...
 //

@@ -1,5 +1,5 @@
 // Uses agents as models through OpenAI's SDK for Node and LangChain. Prints one JSON line per client and case.
-// tests/stack/chat_clients.rs has what each must say; facade.py has the same cases for Python.
+// tests/clients/chat_clients.rs has what each must say; facade.py has the same cases for Python.
 //
 // usage: TOKEN=... scripts/chat-clients.sh node tests/sdk/facade.mjs URL
 import { createRequire } from "node:module";

@@ -1,5 +1,5 @@
 """Uses agents as models through OpenAI's SDK for Python and LangChain. Prints one JSON line per client and case.
-tests/stack/chat_clients.rs has what each must say; facade.mjs has the same cases for Node.
+tests/clients/chat_clients.rs has what each must say; facade.mjs has the same cases for Node.
 
 usage: TOKEN=... scripts/chat-clients.sh python tests/sdk/facade.py URL
 """

@@ -466,7 +466,7 @@ mod tests {
         }
     }
 
-    /// Keeps the file that `tests/stack/openclaw.rs` shows to the classifier of the real OpenClaw. Delete the file to
+    /// Keeps the file that `tests/clients/openclaw.rs` shows to the classifier of the real OpenClaw. Delete the file to
     /// write it again.
     #[test]
     fn refusals_are_as_they_were_shown_to_openclaw() {

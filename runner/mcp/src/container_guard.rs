@@ -68,7 +68,7 @@ async fn remove(docker: &Docker, container: &str) {
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, sync::Arc, time::Duration};
+    use std::{future::pending, path::Path, sync::Arc, time::Duration};
 
     use platform_runtime::{
         config::Sources,
@@ -78,6 +78,7 @@ mod tests {
     use tokio::{
         io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
         net::{UnixListener, UnixStream},
+        sync::Notify,
         time::{sleep, timeout},
     };
 
@@ -85,13 +86,15 @@ mod tests {
     use crate::{containers::ServerContainers, stdio::LinkBounds};
 
     /// Time that this Docker takes to create a container.
-    const CREATE_TIME: Duration = Duration::from_millis(400);
+    const CREATE_TIME: Duration = Duration::from_secs(1);
 
     /// Containers of a scripted Docker that never answers a start.
     #[derive(Clone, Default)]
     struct DockerDouble {
         containers: Arc<Mutex<Vec<String>>>,
         created: Arc<Mutex<usize>>,
+        /// Told of each request to create or to start a container.
+        asked: Arc<Notify>,
     }
 
     impl DockerDouble {
@@ -128,14 +131,15 @@ mod tests {
                 "GET" => ("200 OK", r#"{"Id":"sha256:1"}"#),
                 "POST" if path.contains("/containers/create") => {
                     let name = path.split("name=").nth(1).unwrap().split('&').next().unwrap().to_owned();
+                    self.asked.notify_one();
                     sleep(CREATE_TIME).await;
                     self.containers.lock().push(name);
                     *self.created.lock() += 1;
                     ("201 Created", r#"{"Id":"c1","Warnings":[]}"#)
                 }
                 "POST" => {
-                    sleep(Duration::from_secs(600)).await;
-                    ("204 No Content", "")
+                    self.asked.notify_one();
+                    pending().await
                 }
                 _ => {
                     let name = name();
@@ -181,7 +185,7 @@ mod tests {
     #[tokio::test]
     async fn a_start_that_is_cut_off_leaves_no_container() {
         // While Docker creates the container, and while it starts it.
-        for patience in [CREATE_TIME / 2, CREATE_TIME * 2] {
+        for requests in [1, 2] {
             let dir = tempfile::tempdir().unwrap();
             let docker = DockerDouble::serve(&dir.path().join("docker.sock"));
             let settings = settings(dir.path());
@@ -189,22 +193,25 @@ mod tests {
             let (name, server) = settings.tools.servers.iter().next().unwrap();
             let ServerTransport::Stdio(stdio) = &server.transport else { panic!("{server:?}") };
             let bounds = LinkBounds { message: 1 << 16, idle: Duration::from_secs(60) };
-            let started = timeout(patience, containers.start(name, stdio, bounds)).await;
-            assert!(started.is_err(), "{started:?}");
+            let asked = async {
+                for _ in 0..requests {
+                    docker.asked.notified().await;
+                }
+            };
+            tokio::select! {
+                started = containers.start(name, stdio, bounds) => panic!("{started:?}"),
+                () = asked => {}
+            }
             let there = async || (*docker.created.lock(), docker.containers.lock().len());
-            if patience > CREATE_TIME {
-                assert_eq!(*docker.created.lock(), 1, "the control: it was there");
+            if requests == 2 {
+                assert_eq!(there().await, (1, 1), "the control: it is there");
             }
             let gone = async {
                 while there().await != (1, 0) {
                     sleep(Duration::from_millis(20)).await;
                 }
             };
-            assert!(
-                timeout(Duration::from_secs(20), gone).await.is_ok(),
-                "{patience:?}: {:?}",
-                there().await
-            );
+            assert!(timeout(Duration::from_secs(60), gone).await.is_ok(), "{requests}: {:?}", there().await);
         }
     }
 }

@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
-    time::{sleep, timeout_at},
+    time::timeout_at,
 };
 
 use super::PATIENCE;
-use crate::{agent::Agent, eventually::eventually_within};
+use crate::{agent::Agent, eventually::eventually_within, pace::pace};
 
 /// Delay between two lists, and between two orders.
 const LIST_DELAY: Duration = Duration::from_millis(20);
@@ -29,7 +29,7 @@ pub(super) async fn list_times(api: Agent, until: Instant) -> Vec<u64> {
         let listed = api.get("/api/v1/runs").await;
         times.push(micros(began.elapsed()));
         assert_eq!(listed.status, 200, "{}", listed.text());
-        sleep(LIST_DELAY).await;
+        pace(LIST_DELAY).await;
     }
     times
 }
@@ -69,7 +69,7 @@ pub(super) async fn claim_delay(api: &Agent) -> u64 {
     let first: Value = serde_json::from_str(events.lines().next().unwrap()).unwrap();
     assert_eq!(first["phase"], "preparing", "{first}");
     let time = |value: &Value| humantime::parse_rfc3339(value.as_str().unwrap()).unwrap();
-    sleep(ORDER_DELAY).await;
+    pace(ORDER_DELAY).await;
     micros(time(&first["at"]).duration_since(time(&run["createdAt"])).unwrap_or_default())
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn read_slowly(mut wire: TcpStream, span: Duration) -> u64 {
     let mut piece = [0; SLOW_PIECE];
     let mut read = 0;
     while Instant::now() < until {
-        sleep(SLOW_DELAY).await;
+        pace(SLOW_DELAY).await;
         read += wire.read_exact(&mut piece).await.unwrap() as u64;
     }
     read

@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 
-use crate::{litellm::LiteLlm, process::kill_proxies, up::Up, world::World};
+use crate::{litellm::LiteLlm, pace::pace, process::kill_proxies, up::Up, world::World};
 
 /// Interval at which the number of ended runs is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -66,7 +66,7 @@ impl Victims {
     pub(super) async fn kill(&mut self, world: &World, planned: Vec<PlannedKill>, ended: &Cell<usize>) {
         for PlannedKill { after, victim } in planned {
             while ended.get() < after {
-                tokio::time::sleep(LOOK_INTERVAL).await;
+                pace(LOOK_INTERVAL).await;
             }
             match victim {
                 Victim::Proxy => {

@@ -11,7 +11,9 @@ use platform_core::{
 use serde_json::{Value, json};
 
 use super::chaos::Victims;
-use crate::{billing::receipts_consumer, eventually::eventually_within, litellm::LiteLlm, world::World};
+use crate::{
+    billing::receipts_consumer, eventually::eventually_within, litellm::LiteLlm, pace::pace, world::World,
+};
 
 /// Longest wait until everything is booked, after the last run.
 const SETTLED_TIMEOUT: Duration = Duration::from_secs(120);
@@ -21,7 +23,7 @@ const RECONCILED_TIMEOUT: Duration = Duration::from_secs(900);
 const QUIET_PERIOD: Duration = Duration::from_secs(8);
 /// Interval at which it is looked at.
 const LOOK_INTERVAL: Duration = Duration::from_millis(200);
-/// Header in which `tests/stack/litellm/recorder.py` passes a call's id on.
+/// Header in which `tests/clients/litellm/recorder.py` passes a call's id on.
 const CALL_ID: &str = "x-test-call-id";
 
 /// Evidence of a play.
@@ -188,7 +190,7 @@ async fn settled_ledger(litellm: &LiteLlm) -> Vec<Value> {
     let mut rows = litellm.ledger();
     let mut since = tokio::time::Instant::now();
     while since.elapsed() < QUIET_PERIOD {
-        tokio::time::sleep(LOOK_INTERVAL).await;
+        pace(LOOK_INTERVAL).await;
         let now = litellm.ledger();
         if now.len() != rows.len() {
             since = tokio::time::Instant::now();

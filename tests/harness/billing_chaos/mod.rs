@@ -19,7 +19,8 @@ use rustix::process::Signal;
 
 use self::{chaos::Victims, plan::Plan};
 use crate::{
-    canary::CANARY_KEY, eventually::eventually_within, litellm::LiteLlm, random::Random, up::Up, world::World,
+    canary::CANARY_KEY, eventually::eventually_within, litellm::LiteLlm, pace::pace, random::Random, up::Up,
+    world::World,
 };
 
 pub use self::{
@@ -120,11 +121,11 @@ impl Order<'_> {
         let ordered = self.world.sluice().run(&[&order[..], &["--model", model, prompt]].concat()).await;
         assert_eq!(ordered.code, Some(0), "{ordered:?}");
         if let Some(delay) = cancelled {
-            tokio::time::sleep(*delay).await;
+            pace(*delay).await;
             self.store.request_cancel(&run).await.unwrap();
         }
         let look = || async {
-            tokio::time::sleep(LOOK_INTERVAL).await;
+            pace(LOOK_INTERVAL).await;
             self.store.run(&run).await.unwrap()
         };
         let run = eventually_within(RUN_TIMEOUT, "the run ends", look, |run| run.ended.is_some()).await;

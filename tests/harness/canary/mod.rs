@@ -78,6 +78,16 @@ pub fn found() -> Vec<String> {
     std::mem::take(&mut watch().found)
 }
 
+/// Asserts that each of `pieces` is in the name of a place among `found`.
+///
+/// # Panics
+/// If one is not.
+pub fn assert_found(found: &[String], pieces: &[&str]) {
+    for piece in pieces {
+        assert!(found.iter().any(|place| place.contains(piece)), "nothing in {piece}: {found:#?}");
+    }
+}
+
 /// Search of data that arrives in pieces.
 #[derive(Debug)]
 pub struct Flow {

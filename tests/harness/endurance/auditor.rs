@@ -16,7 +16,7 @@ use serde_json::json;
 use sha2::{Digest, Sha256};
 use tokio::{sync::watch, task::JoinHandle};
 
-use crate::control::Control;
+use crate::{control::Control, pace::pace};
 
 /// Name of the auditor as a consumer.
 const NAME: &str = "auditor";
@@ -116,12 +116,12 @@ async fn follow(control: Control, books: Arc<Mutex<Books>>, mut cuts: watch::Rec
             format!("/v1/journal?after={at}&journal={journal}&follow")
         };
         let Ok(mut stream) = control.try_follow(&path).await else {
-            tokio::time::sleep(RETRY_DELAY).await;
+            pace(RETRY_DELAY).await;
             continue;
         };
         if stream.status != 200 {
             lock(&books).fault(format!("{path} is refused: {}", stream.status));
-            tokio::time::sleep(RETRY_DELAY).await;
+            pace(RETRY_DELAY).await;
             continue;
         }
         lock(&books).connections += 1;

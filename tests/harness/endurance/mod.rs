@@ -36,6 +36,7 @@ use crate::{
     eventually::eventually_within,
     fake_wall_clock::FakeWallClock,
     fault_proxy::FaultProxy,
+    pace::pace,
     random::Random,
     volume::{FileSystem, Volume},
     world::{Run, World, grant},
@@ -54,7 +55,7 @@ const RUN_SECONDS: u64 = 1800;
 /// Seconds that may pass between a reading of the clock and the decision that follows from it.
 const CLOCK_TOLERANCE: u64 = 10;
 /// Longest wait for everything to come to rest after a kill.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Small sizes, so that the journal often begins a new file, and removes acknowledged ones.
 const JOURNAL: &str = "segment_size = '64 KiB'\ndisk_budget = '1 MiB'\n";
 
@@ -117,7 +118,7 @@ impl Play {
             stage.operate().await;
             // A random amount of work happens between two operations.
             let pause = stage.random.below(2000);
-            tokio::time::sleep(Duration::from_micros(pause as u64)).await;
+            pace(Duration::from_micros(pause as u64)).await;
         }
         stage.end().await
     }

@@ -13,6 +13,7 @@ use tokio::{
 use super::Stage;
 use crate::{
     agent::{Agent, Answering, chat_body},
+    pace::pace,
     raw::Raw,
 };
 
@@ -141,7 +142,7 @@ impl Stage {
 
     async fn stop_and_go_on(&mut self) {
         self.world.signal_proxy(Signal::STOP);
-        tokio::time::sleep(Duration::from_millis(1 + self.random.below(30) as u64)).await;
+        pace(Duration::from_millis(1 + self.random.below(30) as u64)).await;
         self.world.signal_proxy(Signal::CONT);
     }
 

@@ -17,7 +17,7 @@ use super::{Dialect, ScriptedGateway, TOKEN};
 use crate::openclaw::{OpenClaw, PROVIDER};
 
 /// Deadline of a turn: longer than a scripted turn takes.
-const DEADLINE: Duration = Duration::from_secs(15);
+const DEADLINE: Duration = Duration::from_secs(60);
 /// Longest wait for a turn's end: longer than any turn's deadline.
 const PATIENCE: Duration = Duration::from_secs(75);
 

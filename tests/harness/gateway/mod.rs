@@ -1,6 +1,6 @@
 //! Serves a scripted gateway over TCP and a unix socket. Its frames have the shapes recorded from real gateways
 //! (`tests/openclaw/frames`). It stands in for OpenClaw where a fault must come at one moment, or where Node would be
-//! too slow. Tests in `tests/stack` cover real gateways.
+//! too slow. Tests in `tests/clients` cover real gateways.
 //!
 //! It hardly checks its clients' frames: another test checks their shape against OpenClaw's own schema.
 
@@ -28,12 +28,14 @@ use tokio::{
 };
 
 use self::shared::{Command, Shared};
+
 pub use self::{
     client::{GatewayClient, turn},
     model::{ModelCall, Provider},
     script::{Abort, Cue, Dialect, Door, Step},
     shared::{Options, Seen},
 };
+use crate::pace::pace;
 
 /// Token that a client needs to connect.
 pub const TOKEN: &str = "test-token";
@@ -220,7 +222,7 @@ fn serve<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(shared: &Arc<Shared
 async fn tick(shared: Arc<Shared>) {
     loop {
         let interval = shared.options().tick;
-        tokio::time::sleep(interval.unwrap_or(std::time::Duration::from_millis(10))).await;
+        pace(interval.unwrap_or(std::time::Duration::from_millis(10))).await;
         if interval.is_some() {
             shared.event(
                 json!({ "type": "event", "event": "tick", "payload": { "ts": 1_795_200_000_000_u64 } }),

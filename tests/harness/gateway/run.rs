@@ -12,6 +12,8 @@ use super::{
     shared::{Command, Shared},
 };
 
+use crate::pace::pace;
+
 /// Method that began a turn, which decides the shape of its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
@@ -102,7 +104,7 @@ impl TurnPlayer<'_> {
                 let frame = json!({ "type": "event", "event": "health", "payload": "x".repeat(bytes) });
                 self.shared.command_all(&Command::Text(frame.to_string()));
             }
-            Step::Pause(time) => tokio::time::sleep(time).await,
+            Step::Pause(time) => pace(time).await,
             Step::Until(cue) => cue.wait().await,
             Step::Ask(model) => return self.call_model(model).await,
             Step::Close(code, reason) => self.shared.command_all(&Command::Close(code, reason.to_owned())),

@@ -20,7 +20,7 @@ use hyper::{Request, Response, body::Incoming, server::conn::http1, service::ser
 use hyper_util::rt::TokioIo;
 use platform_runtime::task;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::Notify, time::sleep};
+use tokio::{net::TcpListener, sync::Notify};
 
 use self::{answers::GitHubAnswer, issues::Issues, pulls::Pulls, route::Asked};
 pub use self::{
@@ -28,6 +28,7 @@ pub use self::{
     pulls::{PullMark, StoredPull},
     route::GitHubRoute,
 };
+use crate::pace::pace;
 
 /// Largest body of a request.
 const MAX_BODY: usize = 1 << 20;
@@ -210,7 +211,7 @@ impl GitHubDouble {
         let asked = Asked::read(&parts, &body);
         let fault = self.next_fault(asked.route);
         match &fault {
-            Some(GitHubFault::Slow(delay)) => sleep(*delay).await,
+            Some(GitHubFault::Slow(delay)) => pace(*delay).await,
             Some(GitHubFault::Raced) => drop(self.lock().answer(&asked)),
             _ => {}
         }

@@ -19,7 +19,6 @@ use platform_core::{
     grant::{CallLimits, RunGrant},
     limit::ByteSize,
 };
-use tokio::time::sleep;
 
 use self::plan::{Leaving, MAX_OUTPUT, Plan};
 use crate::{
@@ -27,6 +26,7 @@ use crate::{
     canary::CANARY_KEY,
     eventually::eventually_within,
     litellm::LiteLlm,
+    pace::pace,
     random::Random,
     world::{World, grant},
 };
@@ -120,7 +120,7 @@ async fn receive(
     let answer = match leaving {
         Leaving::After(moment) => tokio::select! {
             answer = sent => answer,
-            () = async { begun.await; sleep(moment).await } => return (0, End::Left),
+            () = async { begun.await; pace(moment).await } => return (0, End::Left),
         },
         Leaving::Never | Leaving::AfterBytes(_) => sent.await,
     };

@@ -11,6 +11,8 @@ use runner_store::ResourceState as Stored;
 
 use super::{PATIENCE, RequestedRun, Script, Stage, agents};
 
+use crate::pace::pace;
+
 impl Stage {
     /// Lets every worker run, and cancels the runs that end only by a cancel. Waits until nothing is left, and records
     /// a fault if that takes too long.
@@ -33,7 +35,7 @@ impl Stage {
                 self.round.faults.push(format!("not at rest after {PATIENCE:?}: {left:#?}"));
                 break;
             }
-            tokio::time::sleep(Duration::from_millis(100)).await;
+            pace(Duration::from_millis(100)).await;
         }
         self.round.quiet_ms = u64::try_from(began.elapsed().as_millis()).unwrap();
     }

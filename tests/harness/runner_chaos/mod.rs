@@ -16,16 +16,18 @@ use std::{
 use platform_core::{id::RunId, name::label};
 use runner_store::{Filter, Store};
 use serde::{Deserialize, Serialize};
+use test_postgres::Database;
 
 use self::{
     agents::Script,
     workers::{Change, Worker},
 };
 use crate::{
-    Postgres, World,
+    World,
     docker::{Starts, docker},
     endurance::auditor::Auditor,
     eventually,
+    pace::pace,
     process::kill_proxies,
     random::Random,
 };
@@ -87,7 +89,7 @@ pub struct Stage {
     starts: Starts,
     store: Store,
     world: World,
-    _postgres: Postgres,
+    _postgres: Database,
 }
 
 impl Stage {
@@ -96,10 +98,10 @@ impl Stage {
     /// # Panics
     /// If something does not start.
     pub async fn set(seed: u64) -> Self {
-        let postgres = Postgres::start().await;
+        let postgres = Database::create().await;
         let mut world = World::with(&format!("{}{SETTINGS}", Script::registry())).await;
         assert!(world.stop_proxy().await);
-        let store = postgres.keep(&world).await;
+        let store = world.keep_store_at(&postgres.url()).await;
         let starts = Starts::follow(&world.installation(), &world.path().join("starts")).await;
         let mut workers = ["one", "two"].map(|name| Worker::new(&world, name));
         workers[0].start(&world, None);
@@ -134,7 +136,7 @@ impl Stage {
             self.supervise();
             self.operate().await;
             let pause = self.random.below(250);
-            tokio::time::sleep(Duration::from_millis(pause as u64)).await;
+            pace(Duration::from_millis(pause as u64)).await;
         }
         self.come_to_rest().await;
         self.judge().await;

@@ -10,7 +10,7 @@ use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::Child;
 
-use crate::{World, process, random::Random};
+use crate::{World, eventually::PATIENCE, process, random::Random};
 
 /// Longest time for which a worker stays dead or suspended, in milliseconds.
 const PAUSE_MS: usize = 4000;
@@ -143,7 +143,7 @@ impl Worker {
         if let State::Alive { child, .. } | State::Suspended { child, .. } = &mut self.state {
             signal(child.id(), Signal::CONT);
             signal(child.id(), Signal::TERM);
-            tokio::time::timeout(Duration::from_secs(20), child.wait()).await.expect("it stops").unwrap();
+            tokio::time::timeout(PATIENCE, child.wait()).await.expect("it stops").unwrap();
         }
     }
 

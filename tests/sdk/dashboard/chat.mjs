@@ -19,7 +19,7 @@ const open = (browser) => Visit.as(browser, "ann", { home });
 const answers = (visit) => visit.page.locator(".chat-answer").count();
 const thread = (visit) => new URL(visit.page.url()).pathname.split("/")[2];
 const shows = (visit, text) => visit.page.waitForFunction((text) => document.querySelector(".chat-log")?.innerText.replace(/\s+/g, " ").includes(text), text);
-const done = (visit) => visit.button("Regenerate").waitFor({ timeout: 40_000 });
+const done = (visit) => visit.button("Regenerate").waitFor();
 const prose = async (visit) => (await visit.page.locator(".chat-answer .chat-prose").allInnerTexts()).map((text) => text.replace(/\s+/g, " ").trim());
 const posts = (visit) => visit.requests.filter((request) => request.startsWith("POST") && request.endsWith("/ai/chat")).length;
 
@@ -73,7 +73,7 @@ const CASES = {
       if (text !== "") texts.add(text);
       return visit.button("Regenerate").count();
     };
-    await until(look, (count) => count === 1, "the answer ends", 40_000);
+    await until(look, (count) => count === 1, "the answer ends");
     return { texts: texts.size, prose: await prose(visit), answers: await answers(visit), posts: posts(visit), errors: await visit.page.locator(".error-note").count() };
   },
   stop: async (browser) => {

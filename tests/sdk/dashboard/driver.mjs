@@ -8,7 +8,7 @@ import { launch } from "../browser_tab.mjs";
 
 export const input = JSON.parse(process.env.INPUT);
 export const { origin, tokens } = input;
-const PATIENCE = 20_000;
+const PATIENCE = 60_000;
 
 // Runs the cases in one Chromium; only those that `input.only` names, if a person looks at some.
 export async function suite(cases, switches = []) {
@@ -135,8 +135,8 @@ export async function until(look, isThere, what, patience = PATIENCE) {
 
 const ENDS = ["succeeded", "failed", "cancelled", "timed_out"];
 export const state = async (who, run) => (await api(who, "GET", `/runs/${run}`)).json.state;
-export const ended = (who, run) => until(() => state(who, run), (now) => ENDS.includes(now), `${run} ends`, 40_000);
-export const running = (who, run) => until(() => state(who, run), (now) => now === "running", `${run} runs`, 40_000);
+export const ended = (who, run) => until(() => state(who, run), (now) => ENDS.includes(now), `${run} ends`);
+export const running = (who, run) => until(() => state(who, run), (now) => now === "running", `${run} runs`);
 
 // Serves pages of another origin, none of which has a defence: `pages` has their texts, by path.
 export async function elsewhere(pages) {

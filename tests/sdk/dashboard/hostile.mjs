@@ -118,7 +118,7 @@ const CASES = {
     await visit.page.waitForSelector("select");
     await visit.page.fill("#question", attacks.script);
     await visit.page.keyboard.press("Enter");
-    await visit.button("Regenerate").waitFor({ timeout: 40_000 });
+    await visit.button("Regenerate").waitFor();
     for (const summary of await visit.page.locator("summary").all()) await summary.click().catch(() => undefined);
     const seen = await audit(visit.page);
     const text = await visit.text();
@@ -225,7 +225,7 @@ const CASES = {
     await visit.page.waitForSelector("select");
     await visit.page.fill("#question", "Ask for it");
     await visit.page.keyboard.press("Enter");
-    await visit.page.locator(".approval").waitFor({ timeout: 40_000 });
+    await visit.page.locator(".approval").waitFor();
     const cards = await visit.page.locator(".approval").count();
     const [{ runId, callId, tool }] = (await api("ann", "GET", "/approvals")).json.approvals;
     const part = { type: "dynamic-tool", toolName: tool, toolCallId: callId, state: "approval-responded", input: {}, approval: { id: callId, approved: true } };

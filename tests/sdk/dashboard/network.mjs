@@ -5,7 +5,7 @@ import { api, ended, input, order, Relay, running, suite, until, Visit } from ".
 const relay = await Relay.start(input.home);
 const answers = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 
-// Asks the test for a fault, and waits until it has happened.
+// Asks the test for a fault, or for ticks of the agent, and waits until it has happened.
 async function cause(fault) {
   console.log(JSON.stringify({ ask: fault }));
   await answers.next();
@@ -27,20 +27,25 @@ const CASES = {
     await running("ann", "ticks");
     const visit = await Visit.as(browser, "ann", { home: input.home });
     await visit.go("/sandbox/ticks?tab=events", ".event");
+    await cause("tick to 2");
     await shown(visit, 2);
     // What is open already stays open in a Chromium that is offline.
     await visit.context.setOffline(true);
     relay.cut();
     await lost(visit);
-    await visit.page.waitForTimeout(1200);
+    await cause("tick to 4");
     relay.mend();
     await visit.context.setOffline(false);
+    await cause("tick to 5");
     await shown(visit, 5);
     await cause("kill the proxy");
+    await cause("tick to 7");
     await shown(visit, 7);
     await cause("kill sluice up");
     await lost(visit);
+    await cause("release 10");
     await cause("start sluice up");
+    await cause("tick to 14");
     await shown(visit, 14);
     const state = await ended("ann", "ticks");
     await visit.page.locator(".event-end").first().waitFor();

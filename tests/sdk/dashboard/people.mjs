@@ -212,7 +212,7 @@ const CASES = {
     await tabTo(page, "Question");
     await page.keyboard.type("By keys alone");
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Regenerate", exact: true }).waitFor({ timeout: 40_000 });
+    await page.getByRole("button", { name: "Regenerate", exact: true }).waitFor();
     return { failed, why, cancelled, approved, chat: await page.locator(".chat-log").innerText() };
   },
 };

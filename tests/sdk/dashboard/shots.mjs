@@ -57,12 +57,12 @@ const CASES = {
     await visit.page.waitForSelector("select");
     await visit.page.fill("#question", "Why does the login redirect twice?");
     await visit.page.keyboard.press("Enter");
-    await visit.button("Regenerate").waitFor({ timeout: 40_000 });
+    await visit.button("Regenerate").waitFor();
     return shot(visit, "chat");
   },
   approvals: async (browser) => {
     await order("ann", "ask-before-acting", "team:ask");
-    await until(async () => (await api("ann", "GET", "/approvals")).json.approvals.length, (count) => count === 1, "a call waits", 40_000);
+    await until(async () => (await api("ann", "GET", "/approvals")).json.approvals.length, (count) => count === 1, "a call waits");
     const visit = await Visit.as(browser, "ann", { viewport: { ...SIZE, height: 400 }, colorScheme: "light" });
     await visit.go("/approvals", "article.approval");
     const taken = await shot(visit, "approvals");

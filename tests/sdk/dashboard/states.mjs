@@ -13,7 +13,7 @@ export async function asks(visit, agent, text) {
   await visit.page.waitForFunction((agent) => document.querySelector("select")?.value === agent, agent);
   await visit.page.fill("#question", "Count to six");
   await visit.page.keyboard.press("Enter");
-  await visit.page.locator(".chat-answer", { hasText: text }).waitFor({ timeout: 40_000 });
+  await visit.page.locator(".chat-answer", { hasText: text }).waitFor();
 }
 
 // What a server says that has no time or no store, and what a client says of one that is away.

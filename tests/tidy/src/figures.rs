@@ -8,6 +8,7 @@ use crate::{
     habits::{self, Habits},
     language, names,
     ratchet::{self, Ratchet},
+    sleeps,
     sources::Repository,
 };
 
@@ -116,6 +117,16 @@ pub const FIGURES: &[Figure] = &[
         key: "tuple_parameters",
         rule: "a function takes a named struct instead of a tuple",
         find: |repository| habit(repository, |habits| habits.tuple_parameters),
+    },
+    Figure {
+        key: "fixed_sleeps_shipped",
+        rule: "a test beside the code waits for a condition with a bound, or by a clock that it moves",
+        find: |repository| try_each(shipped(repository), sleeps::find),
+    },
+    Figure {
+        key: "fixed_sleeps_tools",
+        rule: "a test waits by `eventually`; `pace` and `holds_for` name every other pause",
+        find: |repository| try_each(tools(repository), sleeps::find),
     },
     Figure {
         key: "long_commit_subjects",

@@ -12,6 +12,7 @@
 //! | [`language`] | reads comments: openings, sentences, retired words |
 //! | [`names`] | counts type names and test names |
 //! | [`habits`] | finds tuples, vague constants and logged errors without causes |
+//! | [`sleeps`] | finds pauses of tests that name no purpose |
 //! | [`documents`] | checks links, paths and test names in Markdown, which [`markdown`] reads |
 //! | [`figures`] | lists every figure that may only fall |
 //! | [`ratchet`] | compares figures with `ratchet.toml` |
@@ -38,6 +39,7 @@ pub mod names;
 pub mod ratchet;
 pub mod report;
 pub mod size;
+pub mod sleeps;
 pub mod sources;
 
 use std::{fmt, io, path::PathBuf};

@@ -119,14 +119,14 @@ struct Functions {
     all: Vec<Ident>,
     /// Those behind `#[test]`.
     tests: Vec<Ident>,
-    /// Names in a list that is given to a macro, such as `on_both!(a, b);`.
+    /// Names in the lists that are given to a macro `on_…`, such as `on_both!(a, b);`.
     listed: Vec<Ident>,
 }
 
 impl Functions {
     fn find(&mut self, tokens: TokenStream) {
         let mut is_test = false;
-        let mut before = String::new();
+        let (mut before, mut macro_name) = (String::new(), String::new());
         for token in tokens {
             let this = token.to_string();
             match token {
@@ -139,30 +139,24 @@ impl Functions {
                 }
                 TokenTree::Group(group) => {
                     is_test |= group.delimiter() == Delimiter::Bracket && is_test_attribute(group.stream());
-                    if before == "!" && group.delimiter() == Delimiter::Parenthesis {
-                        self.listed.extend(list(group.stream()));
+                    if before == "!" && macro_name.starts_with("on_") {
+                        self.listed.extend(group.stream().into_iter().filter_map(name));
                     }
                     self.find(group.stream());
                 }
                 TokenTree::Punct(punct) if punct.as_char() == ';' => is_test = false,
                 TokenTree::Ident(_) | TokenTree::Punct(_) | TokenTree::Literal(_) => {}
             }
-            before = this;
+            macro_name = std::mem::replace(&mut before, this);
         }
     }
 }
 
-/// Returns the names in a list that ends in a comma and holds nothing else.
-fn list(tokens: TokenStream) -> Vec<Ident> {
-    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
-    let is_list = tokens
-        .chunks(2)
-        .all(|pair| matches!(pair, [TokenTree::Ident(_), TokenTree::Punct(comma)] if comma.as_char() == ','));
-    let names = tokens.into_iter().filter_map(|token| match token {
-        TokenTree::Ident(ident) if is_list => Some(ident),
+fn name(token: TokenTree) -> Option<Ident> {
+    match token {
+        TokenTree::Ident(ident) => Some(ident),
         _ => None,
-    });
-    names.collect()
+    }
 }
 
 /// Returns whether an attribute is `test`, or ends in it like `tokio::test`.

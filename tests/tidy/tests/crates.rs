@@ -9,13 +9,13 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 32] = [
+const BELOW: [(&str, &[&str]); 33] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
     ("proxy", &["platform-core", "platform-runtime"]),
     ("runner/model", &["platform-core", "platform-runtime"]),
-    ("runner/store", &["platform-core", "platform-runtime", "runner-model"]),
+    ("runner/store", &["platform-core", "platform-runtime", "runner-model", "test-postgres"]),
     ("runner/docker", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/files", &["platform-core", "platform-runtime"]),
     ("runner/git", &["platform-core", "platform-runtime", "runner-files"]),
@@ -120,8 +120,10 @@ const BELOW: [(&str, &[&str]); 32] = [
             "runner-git",
             "runner-model",
             "runner-store",
+            "test-postgres",
         ],
     ),
+    ("tests/postgres", &["platform-runtime"]),
     // The settings' schema is compared with its file; all else is text here.
     ("tests/tidy", &["platform-runtime"]),
 ];
@@ -251,7 +253,7 @@ fn modules_are_named_after_their_files() {
         ("proxy/src/server/listener.rs", "server::listener"),
         ("tests/harness/lib.rs", ""),
         ("tests/harness/canary/docker.rs", "canary::docker"),
-        ("tests/it/security/attacks/mod.rs", "security::attacks"),
+        ("tests/processes/security/attacks/mod.rs", "security::attacks"),
         ("bench/tests/peers.rs", ""),
         ("bench/tests/provider/client.rs", "client"),
         ("tests/tidy/src/bin/measure.rs", ""),

@@ -26,16 +26,47 @@ const IMPURE: [&str; 12] = [
 const ENVIRONMENT: [&str; 4] = ["std::env::var", "std::env::var_os", "std::env::vars", "std::env::vars_os"];
 
 /// Files that may read the environment: of the product, and of a sandbox, where there is nothing else to read. A build
-/// script gets its directories from cargo that way.
-const READERS: [&str; 4] = [
+/// script gets its directories from cargo that way, and a test the server that all tests of a run share.
+const READERS: [&str; 5] = [
     "platform/runtime/src/config/mod.rs",
     "runner/dashboard/build.rs",
     "services/cogni-tool/src/settings.rs",
     "services/sandbox-init/src/settings.rs",
+    "tests/postgres/src/database.rs",
 ];
 
 /// The module that speaks to Docker.
 const DOCKER: &str = "runner/docker/src/docker/";
+
+/// Parts of the harness that need foreign clients, which only `tests/clients` has.
+const CLIENTS: [&str; 16] = [
+    "harness::AiMock",
+    "harness::Cases",
+    "harness::Dashboard",
+    "harness::LiteLlm",
+    "harness::McpClient",
+    "harness::OpenClaw",
+    "harness::Sdk",
+    "harness::browser",
+    "harness::chat_clients",
+    "harness::clients",
+    "harness::coding_agents",
+    "harness::dashboard",
+    "harness::litellm",
+    "harness::mcp_clients",
+    "harness::openclaw",
+    "harness::sdks",
+];
+
+/// Those that need Docker or Postgres, which `tests/containers` has, too.
+const CONTAINERS: [&str; 6] = [
+    "harness::DockerGate",
+    "harness::docker",
+    "harness::docker_gate",
+    "harness::dockerd",
+    "harness::store_lock",
+    "test_postgres",
+];
 
 fn repository() -> Repository {
     Repository::open().expect("the repository is read")
@@ -167,4 +198,20 @@ fn one_place_reads_the_environment() {
         }
     }
     assert_eq!(readers, BTreeSet::from(READERS), "files that read the environment");
+}
+
+#[test]
+fn tests_stay_within_their_tier() {
+    let repository = repository();
+    let below = |place: &'static str| repository.rust().filter(move |file| file.path.starts_with(place));
+    let beyond_processes = [&CONTAINERS[..], &CLIENTS[..]].concat();
+    let mut found = reaching(&repository, below("tests/processes/"), &beyond_processes);
+    found.extend(reaching(&repository, below("tests/containers/"), &CLIENTS));
+    assert!(found.is_empty(), "move these to tests/containers or tests/clients (tests/README.md): {found:?}");
+
+    // The control: each of them is seen.
+    for name in beyond_processes {
+        let source = SourceFile::new("tests/processes/sample.rs", &format!("use {name};\n"));
+        assert_eq!(seen(&repository, &source, &[name]).len(), 1, "{name}");
+    }
 }

@@ -10,6 +10,7 @@ use tidy::{
     file::SourceFile,
     habits, language, names,
     ratchet::Ratchet,
+    sleeps,
     sources::Repository,
 };
 
@@ -62,6 +63,11 @@ fn logged_errors_have_their_causes() {
 #[test]
 fn tuples_and_vague_constants_do_not_spread() {
     hold(&["vague_constants", "unnamed_durations", "paired_lets", "tuple_parameters"]);
+}
+
+#[test]
+fn tests_wait_for_conditions() {
+    hold(&["fixed_sleeps_shipped", "fixed_sleeps_tools"]);
 }
 
 #[test]
@@ -149,14 +155,42 @@ fn habit_rules_see_their_offenders() {
 }
 
 #[test]
+fn sleeps_of_tests_are_seen() {
+    let source = "
+        async fn waits() { sleep(SECOND).await; tokio::select! { () = time::sleep(SECOND) => {} } }
+        impl A { #[cfg(test)] fn waits(&self) { thread::sleep(SECOND); } }
+        #[cfg(test)]
+        mod tests {
+            #[tokio::test] async fn f() { tokio::join!(a, async { sleep_until(b).await; clock.sleep(b).await }); clock.sleep(c); }
+        }
+    ";
+    let seen = |path| {
+        let found = sleeps::find(&SourceFile::new(path, source)).expect("it parses");
+        found.into_iter().map(|offender| offender.line).collect::<Vec<_>>()
+    };
+    assert_eq!(seen("proxy/src/sample.rs"), [3, 6], "the product may sleep");
+    assert_eq!(seen("bench/src/sample.rs"), [3, 6]);
+    for path in [
+        "proxy/src/tests.rs",
+        "bench/tests/sample.rs",
+        "tests/processes/sample.rs",
+        "tests/harness/sample.rs",
+    ] {
+        assert_eq!(seen(path), [2, 2, 3, 6], "{path}");
+    }
+    assert_eq!(seen("tests/harness/pace.rs"), [0; 0], "it names them");
+}
+
+#[test]
 fn name_rules_see_types_and_tests() {
     let source = "
         struct Place; mod a { enum Place {} } mod b { type Place = u8; } struct Error;
         #[cfg(test)] mod tests { struct Place; #[test] fn short() {} }
         #[tokio::test(flavor = \"current_thread\")] async fn waits() { let f: fn() = x; }
         proptest! { #[test] fn holds(a in 0..9u8) {} }
-        crate::on_both!(listed, other,);
-        fn listed(place: Place) { helper!(helper); }
+        crate::on_both!(listed, other; restored: single);
+        fn listed(place: Place) { helper!(helper, listed); }
+        fn single(place: Place) {}
         fn helper() {}
     ";
     let file = SourceFile::new("proxy/src/sample.rs", source);
@@ -164,5 +198,5 @@ fn name_rules_see_types_and_tests() {
     assert_eq!(types["Place"].len(), 3);
     assert_eq!(names::overused(&types).len(), 1);
     let tests: Vec<_> = names::tests(&file).expect("it parses").into_iter().map(|test| test.what).collect();
-    assert_eq!(tests, ["short", "waits", "holds", "listed"]);
+    assert_eq!(tests, ["short", "waits", "holds", "listed", "single"]);
 }

@@ -1,4 +1,4 @@
-//! Reads the streams in `tests/golden/streams`: recorded from LiteLLM (`tests/stack/streams.rs` does that), or made
+//! Reads the streams in `tests/golden/streams`: recorded from LiteLLM (`tests/clients/streams.rs` does that), or made
 //! after the shapes that OpenAI and Anthropic publish. Beside each is what the meter reads in it, however it is split.
 
 use std::{

@@ -13,5 +13,8 @@ mod kinds;
 #[allow(dead_code, unreachable_pub, reason = "tests of other crates share it")]
 #[path = "../../../../tests/harness/oauth.rs"]
 mod oauth_double;
+#[expect(dead_code, unreachable_pub, reason = "the double uses a part of it")]
+#[path = "../../../../tests/harness/pace.rs"]
+mod pace;
 mod refreshes;
 mod world;

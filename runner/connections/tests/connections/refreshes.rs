@@ -148,10 +148,15 @@ async fn the_right_outlasts_what_is_done_with_it() {
     let mut world = World::start().await;
     world.more = "refresh_timeout = '5s'".to_owned();
     world.oauth_connection().await;
-    world.oauth.script([OAuthFault::Slow(Duration::from_millis(500))]);
+    world.oauth.script([OAuthFault::Slow(Duration::from_secs(1))]);
     let broker = world.broker();
     let (refreshed, during) = tokio::join!(linear(&broker), async {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        let asked = async {
+            while world.oauth.requests().is_empty() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(60), asked).await.expect("the provider is asked");
         world.stored().await
     });
     assert!(refreshed.is_ok(), "{refreshed:?}");

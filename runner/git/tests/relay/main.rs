@@ -18,5 +18,8 @@ mod host_files;
 mod http;
 mod mirrors;
 mod nested;
+#[expect(dead_code, unreachable_pub, reason = "the double uses a part of it")]
+#[path = "../../../../tests/harness/pace.rs"]
+mod pace;
 mod programs;
 mod world;

@@ -16,10 +16,10 @@ use crate::{
 };
 
 crate::on_both!(
-    a_backup_is_restored_whole_on_either_backend,
     a_restore_overwrites_only_with_force,
     an_incomplete_backup_is_refused,
-    a_restore_fences_earlier_holders,
+    a_restore_fences_earlier_holders;
+    restored: a_backup_is_restored_whole_on_either_backend
 );
 
 /// Stores an ended run, a preparing run, a waiting run, a call with its receipt and its journal's cursor, a row of

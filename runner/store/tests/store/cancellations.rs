@@ -1,11 +1,12 @@
 //! Cancels operations while the database works on them.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use futures_util::future::join_all;
 use platform_runtime::task;
 use runner_store::{Address, Claimant, Store};
 use tempfile::TempDir;
+use test_postgres::Database;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{
@@ -16,7 +17,9 @@ use tokio::{
     task::JoinHandle,
 };
 
-use crate::database::{Database, host, id, open, order};
+use crate::database::{host, id, open, order};
+
+crate::on_postgres!(a_cancelled_begin_leaves_no_transaction);
 
 /// Name of Postgres's socket within its directory.
 const SOCKET: &str = ".s.PGSQL.5432";
@@ -34,7 +37,8 @@ enum Answers {
 
 /// Proxy of a Postgres server that can hold the answer to a `BEGIN`.
 struct HoldingProxy {
-    dir: TempDir,
+    _dir: TempDir,
+    address: Address,
     answers: Arc<watch::Sender<Answers>>,
     accepting: JoinHandle<()>,
 }
@@ -46,11 +50,11 @@ impl Drop for HoldingProxy {
 }
 
 impl HoldingProxy {
-    fn start(server_dir: &Path) -> Self {
+    fn start(database: &Database) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let listener = UnixListener::bind(dir.path().join(SOCKET)).unwrap();
         let answers = Arc::new(watch::Sender::new(Answers::Pass));
-        let (server, held) = (server_dir.join(SOCKET), Arc::clone(&answers));
+        let (server, held) = (database.socket_dir().join(SOCKET), Arc::clone(&answers));
         let accepting = task::spawn("accept", async move {
             while let Ok((client, _)) = listener.accept().await {
                 let (from_client, to_client) = client.into_split();
@@ -59,12 +63,8 @@ impl HoldingProxy {
                 task::spawn("answers", forward_answers(from_server, to_client, held.subscribe()));
             }
         });
-        Self { dir, answers, accepting }
-    }
-
-    fn address(&self) -> Address {
-        let url = format!("postgres:///postgres?host={}&user=sluice", self.dir.path().display());
-        Address::parse(&url, None).unwrap()
+        let address = Address::parse(&database.url_over(dir.path()), None).unwrap();
+        Self { _dir: dir, address, answers, accepting }
     }
 
     /// Runs `operation` until its transaction begins in the database, and drops it there.
@@ -121,11 +121,10 @@ async fn read_on_all_connections(store: &Store) {
     }
 }
 
-#[tokio::test]
 async fn a_cancelled_begin_leaves_no_transaction() {
-    let database = Database::postgres().await;
-    let proxy = HoldingProxy::start(database.path());
-    let store = open(&proxy.address()).await.unwrap().serving(host(1)).await.unwrap();
+    let database = Database::create().await;
+    let proxy = HoldingProxy::start(&database);
+    let store = open(&proxy.address).await.unwrap().serving(host(1)).await.unwrap();
     store.create(&order("r1"), Claimant::AnyWorker).await.unwrap();
     for _ in 0..4 {
         proxy.cancel_in_begin(store.run(&id("r1"))).await;
@@ -133,5 +132,5 @@ async fn a_cancelled_begin_leaves_no_transaction() {
         proxy.cancel_in_begin(store.create(&order("r2"), Claimant::AnyWorker)).await;
         read_on_all_connections(&store).await;
     }
-    assert_eq!(database.count("SELECT count(*) FROM runs").await, 1, "a cancelled operation did nothing");
+    assert_eq!(database.query("SELECT count(*) FROM runs"), "1", "a cancelled operation did nothing");
 }

@@ -17,12 +17,19 @@ use tokio::time::timeout;
 
 use crate::database::{Database, eventually, id, order};
 
+crate::on_postgres!(
+    changes_of_other_processes_are_heard,
+    own_changes_are_reported_once,
+    other_installations_are_not_heard,
+    a_lost_connection_loses_no_change,
+    a_stopped_server_is_waited_for,
+    a_closed_store_listens_no_longer,
+);
+
 /// Longest wait for a change.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(20);
-const STOP_LISTENERS: &str =
-    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sluice listener'";
-const COUNT_LISTENERS: &str =
-    "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sluice listener'";
+const STOP_LISTENERS: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sluice listener' AND datname = current_database()";
+const COUNT_LISTENERS: &str = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'sluice listener' AND datname = current_database()";
 
 async fn listening(store: &Store) {
     store.listen();
@@ -55,7 +62,6 @@ fn only(run: &str) -> StateChanges {
     StateChanges::Of([id(run)].into())
 }
 
-#[tokio::test]
 async fn changes_of_other_processes_are_heard() {
     let database = Database::postgres().await;
     let (here, other) = (database.open().await, database.open().await);
@@ -74,7 +80,6 @@ async fn changes_of_other_processes_are_heard() {
     assert_eq!(state_changed(&mut states).await, only("r2"));
 }
 
-#[tokio::test]
 async fn own_changes_are_reported_once() {
     let database = Database::postgres().await;
     let (here, other) = (database.open().await, database.open().await);
@@ -87,7 +92,6 @@ async fn own_changes_are_reported_once() {
     assert_eq!(state_changed(&mut states).await, only("r2"));
 }
 
-#[tokio::test]
 async fn other_installations_are_not_heard() {
     let database = Database::postgres().await;
     let (here, other) = (database.open().await, database.open().await);
@@ -106,7 +110,6 @@ async fn other_installations_are_not_heard() {
     assert_eq!(state_changed(&mut states).await, only("r5"), "control: each hears its own");
 }
 
-#[tokio::test]
 async fn a_lost_connection_loses_no_change() {
     let database = Database::postgres().await;
     let (here, other) = (database.open().await, database.open().await);
@@ -131,9 +134,8 @@ async fn a_lost_connection_loses_no_change() {
     changed(&mut watcher).await;
 }
 
-#[tokio::test]
 async fn a_stopped_server_is_waited_for() {
-    let mut database = Database::postgres().await;
+    let mut database = Database::server().await;
     let here = database.open().await;
     listening(&here).await;
     let mut states = here.watch_states();
@@ -148,7 +150,6 @@ async fn a_stopped_server_is_waited_for() {
     assert_eq!(state_changed(&mut states).await, only("r1"));
 }
 
-#[tokio::test]
 async fn a_closed_store_listens_no_longer() {
     let database = Database::postgres().await;
     let here = database.open().await;

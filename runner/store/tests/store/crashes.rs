@@ -14,7 +14,10 @@ use sqlx::{AnyConnection, Connection, Row};
 
 use crate::database::{Database, eventually, id, order, transitions};
 
-crate::on_both!(acknowledged_writes_survive_a_kill);
+crate::on_both!(
+    acknowledged_writes_survive_a_kill;
+    postgres: a_restarted_database_is_used_again
+);
 
 /// Returns the path of the program `store-writer`, which is built beside this one.
 fn writer() -> PathBuf {
@@ -64,9 +67,8 @@ async fn acknowledged_writes_survive_a_kill(database: Database) {
     }
 }
 
-#[tokio::test]
 async fn a_restarted_database_is_used_again() {
-    let mut database = Database::postgres().await;
+    let mut database = Database::server().await;
     let store = database.open().await;
     store.create(&order("r1"), Claimant::AnyWorker).await.unwrap();
     database.stop();

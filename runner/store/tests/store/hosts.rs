@@ -22,11 +22,11 @@ crate::on_both!(
     a_live_lease_keeps_the_store_where_it_is,
     a_moved_store_is_closed_to_its_former_host,
     a_restored_store_serves_the_restoring_host,
-    a_backup_goes_into_a_new_store_elsewhere,
     other_installations_at_work_prevent_a_restore,
     a_restore_waits_for_a_claim_under_way,
     each_installation_has_a_host_of_its_own,
-    a_store_without_a_host_only_reads,
+    a_store_without_a_host_only_reads;
+    restored: a_backup_goes_into_a_new_store_elsewhere
 );
 
 async fn serving(database: &Database, number: u128) -> Result<Store, Error> {

@@ -32,21 +32,54 @@ mod threads;
 mod tool_approvals;
 mod tool_calls;
 
-/// Declares each function, which takes a [`database::Database`], as a test on each backend.
+/// Declares each function, which takes a [`database::Database`], as a test on each backend. Functions after `restored:`
+/// need Postgres even if the database is a file. Functions after `postgres:` take nothing. So exactly the tests in modules
+/// `postgres` need Postgres.
 macro_rules! on_both {
-    ($($test:ident),* $(,)?) => {
+    (
+        $($test:ident),+ $(,)?
+        $(; restored: $($restored:ident),+ $(,)?)?
+        $(; postgres: $($alone:ident),+ $(,)?)?
+    ) => {
         mod sqlite {
             $(#[tokio::test]
             async fn $test() {
                 super::$test(crate::database::Database::sqlite()).await;
-            })*
+            })+
         }
         mod postgres {
             $(#[tokio::test]
             async fn $test() {
                 super::$test(crate::database::Database::postgres().await).await;
-            })*
+            })+
+            $($(#[tokio::test]
+            async fn $restored() {
+                super::$restored(crate::database::Database::postgres().await).await;
+            })+
+            mod from_sqlite {
+                $(#[tokio::test]
+                async fn $restored() {
+                    super::super::$restored(crate::database::Database::sqlite()).await;
+                })+
+            })?
+            $($(#[tokio::test]
+            async fn $alone() {
+                super::$alone().await;
+            })+)?
         }
     };
 }
 use on_both;
+
+/// Declares each function, which takes nothing, as a test that needs Postgres.
+macro_rules! on_postgres {
+    ($($test:ident),+ $(,)?) => {
+        mod postgres {
+            $(#[tokio::test]
+            async fn $test() {
+                super::$test().await;
+            })+
+        }
+    };
+}
+use on_postgres;

@@ -17,8 +17,8 @@ crate::on_both!(
     a_revoked_principal_stays_revoked,
     an_id_names_one_principal,
     the_last_use_is_stored_once_a_minute,
-    principals_of_an_installation_are_its_own,
-    a_backup_has_principals,
+    principals_of_an_installation_are_its_own;
+    restored: a_backup_has_principals
 );
 
 fn id(text: &str) -> PrincipalId {

@@ -6,28 +6,31 @@ use std::{
     os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink},
 };
 
-use platform_core::limit::Millis;
+use platform_core::{limit::Millis, secret::Secret};
 use platform_runtime::{report, settings};
 use runner_store::{Address, Error};
+use test_postgres::{PASSWORD, Server};
 
 use crate::{
     backups::populate,
-    database::{Database, SECRET, id, open, secret},
+    database::{Database, id, open},
 };
 
-#[tokio::test]
+crate::on_postgres!(a_password_is_used_and_never_shown);
+
 async fn a_password_is_used_and_never_shown() {
-    let database = Database::postgres_with_password().await;
-    let address = Address::parse(&database.url(), Some(&secret())).unwrap();
+    let server = Server::start_with_password().await;
+    let password = Secret::new(PASSWORD.to_owned());
+    let address = Address::parse(&server.url(), Some(&password)).unwrap();
     let store = open(&address).await.unwrap();
-    // A directory of its own, because the database's belongs to another user.
+    // A directory of its own, because the server's belongs to another user.
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("password-file");
-    fs::write(&file, format!("{SECRET}\n")).unwrap();
+    fs::write(&file, format!("{PASSWORD}\n")).unwrap();
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let settings = settings::Store {
         retention: None,
-        url: database.url(),
+        url: server.url(),
         password_file: Some(file.clone()),
         event_retention: Millis::seconds(60),
         event_retention_max_runs: 1,
@@ -35,10 +38,10 @@ async fn a_password_is_used_and_never_shown() {
     open(&Address::of(&settings, None).unwrap()).await.unwrap();
 
     // Without the password, and with another one, the database refuses the connection.
-    let wrong = platform_core::secret::Secret::new("pw-canary-wrong".to_owned());
+    let wrong = Secret::new("pw-canary-wrong".to_owned());
     let mut messages = vec![format!("{address} {address:?} {store:?} {}", store.describe())];
     for password in [None, Some(&wrong)] {
-        let refused = open(&Address::parse(&database.url(), password).unwrap()).await.unwrap_err();
+        let refused = open(&Address::parse(&server.url(), password).unwrap()).await.unwrap_err();
         assert!(matches!(refused, Error::Unreachable { .. }), "{refused:?}");
         messages.extend([report::chain(&refused), format!("{refused:?} {:?}", refused.source())]);
     }

@@ -23,8 +23,8 @@ crate::on_both!(
     a_forgotten_turn_leaves_the_others,
     a_forgotten_failure_keeps_its_code,
     the_last_attempt_has_the_answer,
-    texts_of_old_runs_are_removed,
-    a_backup_has_threads,
+    texts_of_old_runs_are_removed;
+    restored: a_backup_has_threads
 );
 
 fn key(text: &str) -> ExternalId {

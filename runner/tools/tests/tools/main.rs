@@ -12,8 +12,12 @@ mod connections;
 mod double;
 mod github;
 mod mcp;
+mod mcp_answers;
 mod mcp_double;
 mod metrics;
+#[expect(dead_code, unreachable_pub, reason = "the double uses a part of it")]
+#[path = "../../../../tests/harness/pace.rs"]
+mod pace;
 mod refusals;
 mod servers;
 mod world;

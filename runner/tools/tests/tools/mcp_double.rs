@@ -1,9 +1,6 @@
 //! mcp_double is a scripted third-party server over HTTP.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex};
 
 use axum::{
     Router,
@@ -177,10 +174,7 @@ async fn called_tool(behaviour: CallBehaviour, id: &Value) -> Response {
             let text = json!({ "jsonrpc": "2.0", "id": id, "error": error }).to_string();
             reply(200, "application/json", text.into_bytes())
         }
-        CallBehaviour::Hang => {
-            tokio::time::sleep(Duration::from_secs(3600)).await;
-            reply(200, "text/plain", vec![])
-        }
+        CallBehaviour::Hang => std::future::pending().await,
     }
 }
 

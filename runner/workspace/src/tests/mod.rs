@@ -110,7 +110,7 @@ async fn until(what: &str, is_so: impl Fn() -> bool) {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(10), wait).await.unwrap_or_else(|_| panic!("not so: {what}"));
+    tokio::time::timeout(Duration::from_secs(60), wait).await.unwrap_or_else(|_| panic!("not so: {what}"));
 }
 
 /// Returns the content of a workspace for a run that asks one question.

@@ -5,6 +5,9 @@
 #[expect(dead_code, unreachable_pub, reason = "tests of other crates share it")]
 #[path = "../../../../tests/harness/git_server.rs"]
 mod git_server;
+#[expect(dead_code, unreachable_pub, reason = "the double uses a part of it")]
+#[path = "../../../../tests/harness/pace.rs"]
+mod pace;
 mod process;
 mod readers;
 mod remote;

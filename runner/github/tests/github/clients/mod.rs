@@ -1,0 +1,3 @@
+//! clients holds tests that need packages of foreign clients.
+
+mod description;

@@ -1,0 +1,4 @@
+//! Tests host tools of third-party servers.
+
+mod servers;
+mod servers_double;

@@ -1,0 +1,14 @@
+//! Tests the command line, one command after the other.
+
+mod chat;
+mod doctor;
+mod figures;
+mod invocation;
+mod limits;
+mod mistakes;
+mod output;
+pub(crate) mod packages;
+mod pipe;
+mod retention;
+mod runs;
+mod usage;

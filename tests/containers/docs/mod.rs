@@ -1,0 +1,6 @@
+//! Tests the documentation: generated pages are up to date, and commands of its pages work.
+
+mod book;
+mod http_api;
+mod mirrors;
+mod quick_start;

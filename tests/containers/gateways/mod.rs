@@ -1,0 +1,4 @@
+//! Tests gateways, the bridge to them, and runs that are their sessions. The gateways follow scripts of the tests.
+
+mod commands;
+mod sessions;

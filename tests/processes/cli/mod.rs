@@ -1,0 +1,13 @@
+//! Tests the command line, one command after the other.
+
+mod agents_add;
+mod audit;
+mod configuration;
+mod init;
+mod input;
+mod limits;
+mod models;
+mod principals;
+mod references;
+mod token;
+mod usage;

@@ -1,0 +1,32 @@
+//! Tests the proxy: how it serves calls, counts and limits them, times them out, starts and stops.
+
+mod answers;
+mod balances;
+mod bodies;
+mod control;
+mod conversations;
+mod drain;
+mod endings;
+mod epochs;
+mod fairness;
+pub(crate) mod framing;
+mod freeze;
+mod hosted_tools;
+mod limits;
+mod metrics;
+mod operation;
+mod refusals;
+mod reload;
+mod run_keys;
+pub(crate) mod shared;
+mod shutdown;
+mod slow_clients;
+mod soak;
+mod standalone;
+mod streaming;
+mod tap;
+mod threads;
+pub(crate) mod timeouts;
+mod upstream;
+mod upstream_errors;
+mod upstream_tls;

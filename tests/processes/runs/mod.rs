@@ -1,0 +1,3 @@
+//! Tests runs from request to clean-up: the registry of agents, the queue, warm containers, events, removal.
+
+mod up;
