@@ -1,5 +1,5 @@
 //! pace names the time that a test spends without a condition: pauses of a scripted peer, and spans in which nothing may
-//! change. A test waits for everything else by [`eventually`](crate::eventually).
+//! change. A test waits for everything else by [`eventually`](fn@crate::eventually).
 
 use std::{fmt::Debug, future::Future, time::Duration};
 
