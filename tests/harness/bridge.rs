@@ -6,6 +6,7 @@ use std::{
     process::Stdio,
 };
 
+use platform_runtime::random;
 use tokio::process::{Child, Command};
 
 use crate::{agent::Agent, eventually::eventually, process::descendants_of};
@@ -59,11 +60,16 @@ impl Bridge {
     }
 }
 
-/// Returns an address of the loopback interface whose port is free now.
+/// Returns an address of the loopback interface whose port is free now, and stays so with all likelihood: Linux gives
+/// no port of this range to connections or to listeners that name none, and tests choose at random.
 ///
 /// # Panics
 /// If there is none.
 #[must_use]
 pub fn free_port() -> SocketAddr {
-    TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap()
+    const FIRST: u16 = 10_000;
+    const COUNT: usize = 22_000;
+    let mut tried = (0..100).map(|_| FIRST + u16::try_from(random::below(COUNT)).unwrap());
+    let free = tried.find_map(|port| TcpListener::bind(("127.0.0.1", port)).ok());
+    free.expect("a port is free").local_addr().unwrap()
 }
