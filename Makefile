@@ -29,19 +29,19 @@ AGENT_TESTS := services/sandbox-runtime/agent/run.test.mjs services/openclaw-hea
   services/sandbox-openclaw/agent/agent.test.mjs services/agents/agents.test.mjs
 # Stages of each tier. CI runs those of `test` before it installs anything else.
 CHECK_STAGES := setup-check format tidy processes
-TEST_STAGES := setup-test format tidy pages build+web test-image containers examples
+TEST_STAGES := setup-test format tidy pages build+web-test test-image containers examples
 # Tests that `make stress` repeats.
 TESTS ?=
 
 .PHONY: help demo check test test-all prove stress ci clean
-.PHONY: setup setup-check setup-test release images proxy-image test-image build format lint deny tidy docs
+.PHONY: setup setup-check setup-test setup-clients release images proxy-image test-image build format lint deny tidy docs
 .PHONY: processes containers clients examples pages
 .PHONY: install package test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: agents-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build bench-cores
 .PHONY: bench-peers
-.PHONY: web web-check
+.PHONY: web web-test web-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,12 +56,13 @@ test: ## Set up and run everything that needs Docker, but no foreign clients (un
 	@scripts/stages.sh $(TEST_STAGES)
 
 test-all: ## Set up and run every test, with LiteLLM, OpenClaw, SDKs and a browser
-	@scripts/stages.sh $(TEST_STAGES) setup clients
+	@scripts/stages.sh $(TEST_STAGES) setup-clients clients
 
 stress: ## Run TESTS="name ..." 30 times each beside a load
+	@scripts/setup.sh test
 	@scripts/stress.sh $(TESTS)
 
-prove: ## Check what takes hours, and record it: the set-up of each tier on a bare Debian
+prove: ## Check and record what CI cannot see: the set-up of `check` and of `test` on a bare Debian
 	@scripts/prove-setup.sh
 
 setup: ## Install missing software for everything: tests, fuzzing, benchmarks
@@ -69,6 +70,9 @@ setup: ## Install missing software for everything: tests, fuzzing, benchmarks
 
 setup-check: ## Install only what `make check` needs
 	@scripts/setup.sh check
+
+setup-clients: ## Install what `make test-all` needs: LiteLLM, OpenClaw, SDKs, chat clients, Chromium, the benchmark's servers
+	@scripts/setup.sh test-all
 
 setup-test: ## Install only what `make test` needs: Docker, images, Postgres, nginx, promtool, test tools
 	@scripts/setup.sh test
@@ -88,8 +92,10 @@ test-image: ## Build the data plane's image as tests need it, of libraries that 
 pages: ## Build the dashboard (services/web) into services/web/dist
 	@scripts/web.sh build
 
-web: ## Check and test the sources of the dashboard
+web-test: ## Check and test the sources of the dashboard
 	@scripts/web.sh test
+
+web: pages web-test ## Build the dashboard, and check and test its sources
 
 web-check: ## Check that the dashboard builds the same twice, has current types, and small pages
 	@scripts/web.sh check
@@ -113,6 +119,7 @@ format: ## Check the format of Rust sources
 	$(CARGO) fmt --manifest-path bench/peers/pingora/Cargo.toml --check
 
 lint: ## Check clippy, documentation and shell scripts
+	@scripts/setup.sh lint
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --locked -p proxy --features internals --benches -- -D warnings
 	$(CARGO) clippy --locked --manifest-path fuzz/Cargo.toml --target-dir target/fuzz --no-deps -- -D warnings
@@ -121,6 +128,7 @@ lint: ## Check clippy, documentation and shell scripts
 	shellcheck tests/clients/compose/standins/litellm tests/clients/compose/standins/p*
 
 deny: ## Check licences, sources and banned crates
+	@scripts/setup.sh lint
 	cargo-deny --locked --offline check bans licenses sources
 	cargo-deny --locked --offline --manifest-path fuzz/Cargo.toml --config deny.toml check bans licenses sources
 	$(CARGO) fetch --locked --quiet --manifest-path bench/peers/pingora/Cargo.toml

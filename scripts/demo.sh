@@ -57,7 +57,7 @@ ask() {
   cat <<'NEXT'
   scripts/demo.sh "Why is the sky blue?"    # asks another question, within seconds from now on
   scripts/demo.sh --shell                   # a shell with all this running: sluice audit top, sluice freeze --all
-  make install && sluice init               # installs the programs, and sets them up with your own upstream
+  scripts/setup.sh images && make install && sluice init    # an optimised image and programs, with your own upstream
 NEXT
 }
 

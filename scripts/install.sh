@@ -25,13 +25,18 @@ once() {
   mkdir -p "$CACHE"
   exec {lock}>"$folder.lock"
   flock "$lock"
-  [[ -e $folder/.ok ]] && return # another process installed it while this one waited for the lock
+  # Another process may have installed it while this one waited for the lock.
+  if [[ -e $folder/.ok ]]; then
+    exec {lock}>&-
+    return
+  fi
   say "installing $what into $folder ..."
   # Installs in place, because a Python environment cannot be moved. The stamp is written last and marks completion.
   rm -rf "$folder"
   mkdir "$folder"
   "$@"
   touch "$folder/.ok"
+  exec {lock}>&- # a daemon that is started later would hold it
 }
 
 # installed FOLDER STEP  Dies if the packages in FOLDER are missing, which this step of scripts/setup.sh installs.

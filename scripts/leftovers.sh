@@ -16,7 +16,7 @@ containers() {
 
 mounts() {
   awk '$2 ~ "^/tmp/" { print "mount " $2 }' /proc/mounts
-  losetup --noheadings --list --output NAME,BACK-FILE 2>/dev/null | awk '$2 ~ "^/tmp/" { print "loop device " $1 " of " $2 }'
+  losetup --noheadings --list --output NAME,BACK-FILE | awk '$2 ~ "^/tmp/" { print "loop device " $1 " of " $2 }'
 }
 
 directories() { find /tmp -mindepth 1 -maxdepth 1 \( -name '.tmp*' -o -name 's?-*' -o -name 'sluice*' \) -printf 'directory %p\n'; }
@@ -27,10 +27,13 @@ processes() {
   for directory in /proc/[0-9]*; do
     [[ ${directory#/proc/} != "$$" ]] || continue
     arguments=$(tr '\0' ' ' <"$directory/cmdline") || continue
-    if grep -qzF "$mark" "$directory/environ" || [[ $arguments =~ /tmp/(s.-|sluice|\.tmp) ]]; then
+    if grep -qzxF "$mark" "$directory/environ" || [[ $arguments =~ /tmp/(s.-|sluice|\.tmp) ]]; then
       [[ -z $arguments ]] || echo "process ${directory#/proc/}: ${arguments:0:150}"
     fi
   done
 }
 
-{ containers; mounts; directories; processes; } 2>/dev/null | sort
+# A list that fails in part, because a process or a directory has just gone, counts as far as it goes.
+for list in containers mounts directories processes; do
+  "$list" 2>/dev/null || true
+done | sort

@@ -27,8 +27,10 @@ packages() {
 }
 
 apt_install() {
-  local step=$1 what=$2 log
+  local step=$1 what=$2 log lock
   shift 2
+  exec {lock}>/run/lock/sluicegate-apt # stages of CI run at the same time
+  flock "$lock"
   echo "$step: installing $what from Debian packages ($*) ..." >&2
   [[ $EUID -eq 0 ]] || die "installing packages needs root"
   log=$(mktemp)
@@ -40,6 +42,7 @@ apt_install() {
     die "apt-get could not install: $* (see above)"
   fi
   rm -f "$log"
+  exec {lock}>&-
   UPDATED=yes
 }
 

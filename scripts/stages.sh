@@ -71,7 +71,25 @@ write_record() {
 JSON
 }
 
+# The seconds of the stages that have ended, also if one fails.
+print_seconds() {
+  local stage
+  echo '== seconds per stage'
+  for stage in "${stages[@]}"; do
+    [[ ! -e $LOGS/$stage.seconds ]] || printf '%-14s %5d s\n' "$stage" "$(<"$LOGS/$stage.seconds")"
+  done
+  printf '%-14s %5d s\n' all "$SECONDS"
+}
+
+end() {
+  # shellcheck disable=SC2046 # a list of process ids
+  kill $(jobs -p) 2>/dev/null || true
+  print_seconds
+}
+
 stages=()
+rm -f "$LOGS"/*.seconds
+trap end EXIT
 for joined in "$@"; do
   IFS=+ read -ra lanes <<<"$joined"
   stages+=("${lanes[@]}")
@@ -82,9 +100,6 @@ for joined in "$@"; do
     run "$joined"
   fi
 done
-echo '== seconds per stage'
-for stage in "${stages[@]}"; do printf '%-12s %5d s\n' "$stage" "$(<"$LOGS/$stage.seconds")"; done
-printf '%-12s %5d s\n' all "$SECONDS"
 [[ -n $record ]] || exit 0
 write_record "${stages[@]}"
 if [[ -s $FLAKY ]]; then

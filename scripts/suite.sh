@@ -18,13 +18,18 @@ MARK=TEST_SUITE=$$
 END_SECONDS=20
 
 # Prints what is on the machine now and was not before.
-left() { comm -13 "$REPORTS/before" <(scripts/leftovers.sh "$MARK"); }
+left() {
+  scripts/leftovers.sh "$MARK" >"$REPORTS/after"
+  comm -13 "$REPORTS/before" "$REPORTS/after"
+}
 
 wait_until_nothing_is_left() {
   local deadline=$((SECONDS + END_SECONDS))
-  while [[ -n $(left) ]]; do
+  left >"$REPORTS/left"
+  while [[ -s $REPORTS/left ]]; do
     ((SECONDS < deadline)) || return 1
     sleep 0.5
+    left >"$REPORTS/left"
   done
 }
 
@@ -36,17 +41,22 @@ flaky() {
 beside=(scripts/with-postgres.sh)
 [[ $NAME != processes ]] || beside=() # the only suite that needs none
 mkdir -p "$REPORTS"
+# Nextest keeps it below the workspace, wherever cargo's outputs are.
+report=target/nextest/${NEXTEST_PROFILE:-default}/junit.xml
+rm -f "$report"
 scripts/leftovers.sh "$MARK" >"$REPORTS/before"
 status=0
 "${beside[@]}" env "$MARK" cargo nextest run --locked "$@" || status=$?
-report=$TARGET/nextest/${NEXTEST_PROFILE:-default}/junit.xml
 if [[ -e $report ]]; then
   mv "$report" "$REPORTS/$NAME.xml"
   flaky "$REPORTS/$NAME.xml" | tee -a "$REPORTS/flaky" | sed 's/^/flaky: /'
+elif [[ $status -eq 0 ]]; then
+  echo "suite: error: nextest left no report in $report" >&2
+  exit 1
 fi
 if ! wait_until_nothing_is_left; then
   echo "suite: error: the tests of $NAME left on this machine:" >&2
-  left >&2
+  cat "$REPORTS/left" >&2
   exit 1
 fi
 exit "$status"

@@ -15,6 +15,7 @@ static_program() {
     -C target-feature=+crt-static -C strip=symbols >&2
   # The next build puts the dynamic program back.
   install -D "$built" "$static"
+  [[ $(LC_ALL=C ldd "$static" 2>&1) == *'statically linked'* ]] || die "$program is linked dynamically: another build came between"
   echo "$static"
 }
 

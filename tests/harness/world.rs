@@ -44,7 +44,9 @@ pub struct World {
     log: &'static str,
     /// Places where a test has put a canary, by a piece of their names.
     planted: Vec<String>,
-    docker: Spy,
+    /// Whether runs go on when the test ends.
+    abandons_runs: bool,
+    _docker: Spy,
     dir: tempfile::TempDir,
 }
 
@@ -104,7 +106,7 @@ impl World {
         let control = Control::on(&dir.path().join("run/control/control.sock"));
         let docker = Spy::on(&dir.path().join("docker.sock"), &dir.path().join("workspaces"));
         let mut world =
-            Self { upstream, control, dir, proxy: None, log: "debug", planted: Vec::new(), docker };
+            Self { upstream, control, dir, proxy: None, log: "debug", planted: Vec::new(), abandons_runs: false, _docker: docker };
         world.start_proxy().await;
         world
     }
@@ -293,11 +295,9 @@ impl World {
         });
     }
 
-    /// Returns whether containers were created, or could have been past the canary search.
-    fn may_have_containers(&self) -> bool {
-        let ear = self.path().join("docker.sock").display().to_string();
-        let is_searched = fs::read_to_string(self.config()).is_ok_and(|config| config.contains(&ear));
-        !is_searched || self.docker.has_created()
+    /// The test kills a worker for good: its runs go on in their containers, and end with this world.
+    pub fn abandons_runs(&mut self) {
+        self.abandons_runs = true;
     }
 
     fn proxy_log(&self) -> PathBuf {
@@ -390,17 +390,18 @@ impl World {
 }
 
 impl Drop for World {
-    /// A test that passed has let no secret out. What it leaves on purpose ends with its world: a run whose worker was
-    /// killed goes on, in its container, until another worker takes it; and so does a proxy.
+    /// A test that failed half-way may have left containers; one that passed has left none, which its suite checks, and has
+    /// let no secret out.
     fn drop(&mut self) {
-        let canaries = if std::thread::panicking() {
+        let has_failed = std::thread::panicking();
+        let canaries = if has_failed {
             self.show_complaints();
             Vec::new()
         } else {
             self.canaries()
         };
         kill_proxies(self.path());
-        if self.may_have_containers() {
+        if has_failed || self.abandons_runs {
             docker::remove_containers_of(&self.installation());
         }
         // Of processes that were killed. Their directories could not be removed.

@@ -21,7 +21,7 @@ pub const PASSWORD: &str = "pw-canary-51d0?&=/%40";
 pub(crate) const FIRST: &str = "postgres";
 
 /// Longest wait until a server is ready.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between two looks at its log.
 const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 

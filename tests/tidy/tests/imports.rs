@@ -207,6 +207,9 @@ fn tests_stay_within_their_tier() {
     let beyond_processes = [&CONTAINERS[..], &CLIENTS[..]].concat();
     let mut found = reaching(&repository, below("tests/processes/"), &beyond_processes);
     found.extend(reaching(&repository, below("tests/containers/"), &CLIENTS));
+    let is_bound_to_docker = |file: &&SourceFile| file.text.contains("Command::new(\"docker\")");
+    let starting = below("tests/processes/").find(is_bound_to_docker).map(|file| &file.path);
+    assert_eq!(starting, None, "tests/processes starts no container");
     assert!(found.is_empty(), "move these to tests/containers or tests/clients (tests/README.md): {found:?}");
 
     // The control: each of them is seen.
