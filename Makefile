@@ -29,7 +29,7 @@ AGENT_TESTS := services/sandbox-runtime/agent/run.test.mjs services/openclaw-hea
   services/sandbox-openclaw/agent/agent.test.mjs services/agents/agents.test.mjs
 # Stages of each tier. CI runs those of `test` before it installs anything else.
 CHECK_STAGES := setup-check format tidy processes
-TEST_STAGES := setup-test format tidy pages build+web-test test-image containers examples
+TEST_STAGES := setup-test format pages tidy+build+web-test test-image containers examples
 # Tests that `make stress` repeats.
 TESTS ?=
 

@@ -44,9 +44,7 @@ pub struct World {
     log: &'static str,
     /// Places where a test has put a canary, by a piece of their names.
     planted: Vec<String>,
-    /// Whether runs go on when the test ends.
-    abandons_runs: bool,
-    _docker: Spy,
+    docker: Spy,
     dir: tempfile::TempDir,
 }
 
@@ -106,7 +104,7 @@ impl World {
         let control = Control::on(&dir.path().join("run/control/control.sock"));
         let docker = Spy::on(&dir.path().join("docker.sock"), &dir.path().join("workspaces"));
         let mut world =
-            Self { upstream, control, dir, proxy: None, log: "debug", planted: Vec::new(), abandons_runs: false, _docker: docker };
+            Self { upstream, control, dir, proxy: None, log: "debug", planted: Vec::new(), docker };
         world.start_proxy().await;
         world
     }
@@ -295,9 +293,11 @@ impl World {
         });
     }
 
-    /// The test kills a worker for good: its runs go on in their containers, and end with this world.
-    pub fn abandons_runs(&mut self) {
-        self.abandons_runs = true;
+    /// Returns whether containers were created, or could have been past the canary search.
+    fn may_have_containers(&self) -> bool {
+        let ear = self.path().join("docker.sock").display().to_string();
+        let is_searched = fs::read_to_string(self.config()).is_ok_and(|config| config.contains(&ear));
+        !is_searched || self.docker.has_created()
     }
 
     fn proxy_log(&self) -> PathBuf {
@@ -390,18 +390,17 @@ impl World {
 }
 
 impl Drop for World {
-    /// A test that failed half-way may have left containers; one that passed has left none, which its suite checks, and has
-    /// let no secret out.
+    /// A test that passed has let no secret out. What it leaves on purpose ends with its world: a run whose worker was
+    /// killed goes on, in its container, until another worker takes it; and so does a proxy.
     fn drop(&mut self) {
-        let has_failed = std::thread::panicking();
-        let canaries = if has_failed {
+        let canaries = if std::thread::panicking() {
             self.show_complaints();
             Vec::new()
         } else {
             self.canaries()
         };
         kill_proxies(self.path());
-        if has_failed || self.abandons_runs {
+        if self.may_have_containers() {
             docker::remove_containers_of(&self.installation());
         }
         // Of processes that were killed. Their directories could not be removed.

@@ -304,8 +304,7 @@ async fn a_text_that_was_not_shown_is_not_accepted() {
 async fn a_killed_control_plane_leaves_no_server() {
     let script = format!("{}sleep 600", calling(&[("stays__act", "{}")]));
     let settings = format!("host_tools = ['stays__act']\n{}", hostile("stays", Misbehaviour::Stays));
-    let mut world = World::with(&agent(&script, &settings)).await;
-    world.abandons_runs();
+    let world = World::with(&agent(&script, &settings)).await;
     accept(&world, &["stays"]).await;
     none_left(&world).await;
     let mut up = Up::start(world.sluice()).await;

@@ -8,6 +8,10 @@ use std::{
     net::Shutdown,
     os::unix::net::{UnixListener, UnixStream},
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
 };
 
@@ -20,6 +24,7 @@ use crate::{docker::SOCKET, tier};
 #[derive(Debug)]
 pub struct Spy {
     socket: PathBuf,
+    has_created: Arc<AtomicBool>,
 }
 
 impl Spy {
@@ -32,25 +37,33 @@ impl Spy {
     pub fn on(socket: &Path, shared: &Path) -> Self {
         let listener = UnixListener::bind(socket).unwrap();
         let shared = shared.to_owned();
+        let has_created = Arc::<AtomicBool>::default();
+        let is_creating = Arc::clone(&has_created);
         thread::spawn(move || {
             for client in listener.incoming().flatten().filter(|_| tier::may_use_docker()) {
                 let Ok(docker) = UnixStream::connect(SOCKET) else { continue };
                 let (Ok(client_again), Ok(docker_again)) = (client.try_clone(), docker.try_clone()) else {
                     continue;
                 };
-                let shared = shared.clone();
+                let (shared, is_creating) = (shared.clone(), Arc::clone(&is_creating));
                 thread::spawn(move || {
-                    relay(
-                        client,
-                        docker,
-                        |piece| search_before_removal(piece, &shared),
-                        "what Docker is told",
-                    )
+                    let before = |piece: &[u8]| {
+                        if piece.starts_with(b"POST ") && memmem::find(piece, b"/create").is_some() {
+                            is_creating.store(true, Ordering::Release);
+                        }
+                        search_before_removal(piece, &shared);
+                    };
+                    relay(client, docker, before, "what Docker is told")
                 });
                 thread::spawn(move || relay(docker_again, client_again, |_| (), "what Docker tells"));
             }
         });
-        Self { socket: socket.to_owned() }
+        Self { socket: socket.to_owned(), has_created }
+    }
+
+    /// Returns whether Docker was asked to create a container or a volume.
+    pub(crate) fn has_created(&self) -> bool {
+        self.has_created.load(Ordering::Acquire)
     }
 }
 
