@@ -18,10 +18,12 @@ die() { say "error: $*"; exit 1; }
 command -v debootstrap >/dev/null || die "debootstrap is missing: apt-get install debootstrap"
 scripts/docker.sh start
 ROOT=$(mktemp -d /tmp/bare-debian.XXXXXX)
+RUSTUP=${RUSTUP_HOME:-$HOME/.rustup}
+CARGO=${CARGO_HOME:-$HOME/.cargo}
 
 clean_up() {
   local point
-  for point in repository rust/rustup rust/cargo run/docker.sock proc dev; do
+  for point in repository "${RUSTUP#/}" "${CARGO#/}" run/docker.sock proc dev; do
     umount --recursive --lazy "$ROOT/$point" 2>/dev/null || true
   done
   # What is still mounted there belongs to this machine.
@@ -34,21 +36,25 @@ trap clean_up EXIT
 # network may have a certificate of its own.
 within() {
   local certificates=/etc/ssl/certs/ca-certificates.crt
-  chroot "$ROOT" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive RUSTUP_HOME=/rust/rustup CARGO_HOME=/rust/cargo \
+  chroot "$ROOT" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive RUSTUP_HOME="$RUSTUP" CARGO_HOME="$CARGO" RUSTUP_AUTO_INSTALL=0 \
     PIP_CERT=$certificates NODE_EXTRA_CA_CERTS=$certificates SSL_CERT_FILE=$certificates \
-    PATH=/root/.cache/sluicegate/bin:/rust/cargo/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
+    PATH="/root/.cache/sluicegate/bin:$CARGO/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
 }
 
 make_root() {
+  local directory
   say "making a bare Debian $SUITE ..."
   debootstrap --variant=minbase --include=ca-certificates "$SUITE" "$ROOT" >/dev/null
   cp /etc/resolv.conf "$ROOT/etc"
   cp -L /etc/ssl/certs/ca-certificates.crt "$ROOT/etc/ssl/certs"
-  mkdir -p "$ROOT"/{repository,rust/rustup,rust/cargo}
+  mkdir -p "$ROOT/repository" "$ROOT$RUSTUP" "$ROOT$CARGO"
   touch "$ROOT/run/docker.sock"
   mount --bind "$PWD" "$ROOT/repository"
-  mount --bind "${RUSTUP_HOME:-$HOME/.rustup}" "$ROOT/rust/rustup"
-  mount --bind "${CARGO_HOME:-$HOME/.cargo}" "$ROOT/rust/cargo"
+  # At their own paths, which toolchains may link to, and unchangeable: a toolchain that seems to be absent would be replaced.
+  for directory in "$RUSTUP" "$CARGO"; do
+    mount --bind "$directory" "$ROOT$directory"
+    mount -o remount,bind,ro "$ROOT$directory"
+  done
   mount --bind /var/run/docker.sock "$ROOT/run/docker.sock"
   mount -t proc proc "$ROOT/proc"
   mount --rbind --make-rslave /dev "$ROOT/dev"
