@@ -18,7 +18,8 @@ use harness::book::{Page, own_state};
 /// Most lines of the quick start.
 const MAX_LINES: usize = 6;
 /// Programs that `scripts/setup.sh` itself needs; they are essential on Debian.
-const ESSENTIAL: [&str; 9] = ["bash", "cat", "dirname", "env", "mktemp", "rm", "sh", "tail", "timeout"];
+const ESSENTIAL: [&str; 10] =
+    ["bash", "cat", "dirname", "env", "flock", "mktemp", "rm", "sh", "tail", "timeout"];
 
 /// A Debian with Rust can have neither. The engine is there here, so that nothing is installed before them.
 #[tokio::test]
