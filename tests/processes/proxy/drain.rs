@@ -120,8 +120,9 @@ async fn unread(agent: &Agent, model: &str) -> Box<dyn Wire> {
 #[tokio::test]
 async fn a_slow_client_gets_its_whole_answer() {
     let (mut world, run) = draining("60s", "1s").await;
-    // More than a socket holds, and less than the proxy reads from the upstream without a reading client.
-    let mut slow = unread(&run.agent, "fake-big400k").await;
+    // More than a socket holds (208 KiB), and less than the proxy reads from the upstream without a reading client: it keeps
+    // sixteen pieces, which are small on a busy machine.
+    let mut slow = unread(&run.agent, "fake-big250k").await;
     let is_recorded = eventually("it is recorded", || world.journal(), |lines| lines.len() == 1).await;
     assert_eq!(is_recorded[0].record.outcome, Outcome::Complete);
     in_flight(&world, 0).await;
@@ -137,7 +138,7 @@ async fn a_slow_client_gets_its_whole_answer() {
     let text = String::from_utf8_lossy(&rest);
     assert!(
         // The rest of an answer of which the client had read only the head.
-        rest.len() > 300 << 10 && text.ends_with("}}"),
+        rest.len() > 230 << 10 && text.ends_with("}}"),
         "{} bytes, ending in {:?}",
         rest.len(),
         text.get(text.len() - 40..)
