@@ -135,6 +135,8 @@ deny: ## Check licences, sources and banned crates
 	cargo-deny --locked --offline --manifest-path bench/peers/pingora/Cargo.toml --config deny.toml check bans licenses sources
 
 tidy: ## House rules: imports, loops, documents, language (`cargo run -p tidy --bin measure` prints the figures)
+	@# One rule asks cargo what each program selects, which needs the manifests of all crates.
+	$(CARGO) fetch --locked --quiet --target $$(rustc -vV | sed -n 's/^host: //p')
 	$(CARGO) nextest run --locked -p tidy
 
 processes: ## Run tests beside the code, of the shipped agents, and whole-system tests that start processes only
