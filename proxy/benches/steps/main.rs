@@ -3,7 +3,7 @@
 //! Steps in which threads share something are measured on one thread and on several: see [`threads`].
 
 #![allow(clippy::unwrap_used, missing_docs, reason = "a benchmark that cannot go on has failed")]
-#![allow(clippy::print_stdout, reason = "the table is for whoever runs it")]
+#![allow(clippy::print_stdout, reason = "the table is what the program is run for")]
 
 mod measure;
 mod threads;
