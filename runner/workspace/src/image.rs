@@ -13,7 +13,7 @@ use std::{
     },
     path::Path,
     thread,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use platform_core::limit::ByteSize;
@@ -52,9 +52,11 @@ const MKFS_OPTIONS: [&str; 10] = [
 const TRIAL_BOUNDS: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
 /// Prefix of a trial's name. Such a name is not a valid workspace id, so no trial counts as a workspace.
 const TRIAL_PREFIX: &str = ".trial-";
-/// Number of attempts to mount. `mount` may take the image's previous loop device, which is going away, for one that
-/// stays; and all processes share the loop devices.
+/// Number of attempts to mount an image that no loop device has: all processes share the loop devices.
 const MAX_MOUNT_TRIES: u32 = 5;
+/// Time for which the image's previous loop device may stay. A container that is being created has a copy of all mounts
+/// until it leaves them, and until then the kernel refuses to mount a device anew that was mounted read-only.
+const DETACH_TIMEOUT: Duration = Duration::from_secs(20);
 /// Delay before another attempt to mount.
 const MOUNT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
@@ -148,16 +150,17 @@ pub(super) fn mount(paths: &WorkspacePaths, durability: Durability) -> Result<()
     let options = ["-n", "-i", "-t", "ext4", "-o", mount_options, "--"];
     let ends = [paths.image.as_os_str(), paths.tree.as_os_str()];
     let arguments: Vec<_> = options.iter().map(OsStr::new).chain(ends).collect();
-    let mount = || run("mount", &paths.image, &arguments);
-    let mut mounted = mount();
-    for _ in 1..MAX_MOUNT_TRIES {
-        if let Err(error) = &mounted {
-            tracing::debug!(error = report::chain(error), "workspace image not mounted; tried again");
-            thread::sleep(MOUNT_RETRY_DELAY);
-            mounted = mount();
+    let begun = Instant::now();
+    let mut tries = 1;
+    while let Err(error) = run("mount", &paths.image, &arguments) {
+        let is_detaching = is_attached(&paths.image) && begun.elapsed() < DETACH_TIMEOUT;
+        if tries >= MAX_MOUNT_TRIES && !is_detaching {
+            return Err(error);
         }
+        tracing::debug!(error = report::chain(&error), "workspace image not mounted; tried again");
+        thread::sleep(MOUNT_RETRY_DELAY);
+        tries += 1;
     }
-    mounted?;
     // `lost+found` belongs to root, so an agent could not remove it. After a repair it may have content, and stays.
     fs::remove_dir(paths.tree.join("lost+found")).ok();
     Ok(())

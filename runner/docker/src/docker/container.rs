@@ -16,6 +16,7 @@ use bollard::{
 };
 use futures_util::StreamExt;
 use platform_core::limit::ByteSize;
+use tokio::time::{Instant, sleep};
 
 use super::{
     Error, RETRY_DELAY, is_gone, is_not_found, log_repair::LogRepair, output::Output, refused, retry_read,
@@ -24,6 +25,11 @@ use crate::{ContainerExit, KilledBy, OnOutput};
 
 /// Longest silence in the output of an ended container; after that the output counts as complete.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
+/// Exit code of a program that SIGKILL ended.
+const KILLED: i64 = 137;
+/// Longest time between Docker's report of an end and its report that memory was the cause: the two come from different
+/// sources (containerd#12372).
+const OOM_REPORT_DELAY: Duration = Duration::from_secs(3);
 /// Time in seconds that an agent has to end after the stop signal.
 const STOP_GRACE_S: i32 = 2;
 
@@ -145,7 +151,7 @@ impl Container {
                 return Ok(());
             }
             // Docker became unavailable in the middle, and the container runs on.
-            tokio::time::sleep(RETRY_DELAY).await;
+            sleep(RETRY_DELAY).await;
             self.output.restart_from(logs(&self.docker, &self.id));
         }
     }
@@ -167,7 +173,10 @@ impl Container {
 
     /// Returns how the container ended; `killed_by` is the cause if it did not end by itself.
     pub async fn ended(self, killed_by: Option<KilledBy>) -> Result<ContainerExit, Error> {
-        let state = self.inspect().await?;
+        let state = match killed_by {
+            None => inspect_end(&self.docker, &self.id).await.map_err(refused("inspect", &self.id))?,
+            Some(_) => self.inspect().await?,
+        };
         let (stdout, stderr) = self.output.finish();
         Ok(ContainerExit {
             exit_code: state.exit_code,
@@ -197,6 +206,19 @@ async fn inspect(docker: &Client, container: &str) -> Result<(String, ContainerS
     let inspect = async || docker.inspect_container(container, None::<InspectContainerOptions>).await;
     let inspected = retry_read(inspect).await?;
     Ok((inspected.id.unwrap_or_default(), inspected.state.unwrap_or_default()))
+}
+
+/// Returns the state of a container that ended by itself. Waits for the cause of a kill until Docker knows it.
+pub(super) async fn inspect_end(docker: &Client, id: &str) -> Result<ContainerState, ClientError> {
+    let deadline = Instant::now() + OOM_REPORT_DELAY;
+    loop {
+        let (_id, state) = inspect(docker, id).await?;
+        let may_change = state.exit_code == Some(KILLED) && state.oom_killed != Some(true);
+        if !may_change || Instant::now() >= deadline {
+            return Ok(state);
+        }
+        sleep(RETRY_DELAY).await;
+    }
 }
 
 /// Streams the output that Docker kept of a container, and then follows it.

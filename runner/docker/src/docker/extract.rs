@@ -34,7 +34,9 @@ use tokio::{
 };
 
 use super::{
-    Docker, Error, RETRY_DELAY, is_conflict, is_not_found, refused,
+    Docker, Error, RETRY_DELAY,
+    container::inspect_end,
+    is_conflict, is_not_found, refused,
     request::{Access, bind, hardened},
 };
 use crate::{Capture, Limits, Program};
@@ -268,8 +270,7 @@ async fn exit_code(docker: &Client, id: &str) -> Result<i64, ClientError> {
 }
 
 async fn is_oom_killed(docker: &Client, id: &str, spec: &ExtractSpec) -> Result<bool, Error> {
-    let found = docker.inspect_container(id, None::<InspectContainerOptions>).await;
-    let state = found.map_err(refused("inspect", &spec.name))?.state.unwrap_or_default();
+    let state = inspect_end(docker, id).await.map_err(refused("inspect", &spec.name))?;
     Ok(state.oom_killed.unwrap_or(false))
 }
 

@@ -4,6 +4,7 @@ use std::{
     fs,
     os::unix::fs::{MetadataExt, PermissionsExt, symlink},
     path::Path,
+    process::Command,
     time::Duration,
 };
 
@@ -15,7 +16,7 @@ use runner_model::{
     conversation::{Message, Role},
 };
 
-use super::{super::InitialContent, BOTH, Fixture, Workspace, entries, mounts_below};
+use super::{super::InitialContent, BOTH, Fixture, Workspace, entries, mounts_below, until};
 
 const SECRET: &str = "the host's own";
 
@@ -195,5 +196,20 @@ async fn one_process_at_a_time_writes_into_it() {
     assert!(early.is_err(), "{early:?}");
     drop(held);
     second.await.unwrap();
+    fixture.remove().await;
+}
+
+#[tokio::test]
+async fn a_mount_waits_for_a_copy_of_the_mounts() {
+    let fixture = Fixture::of(WorkspaceForm::Image).await;
+    fixture.all.keep(&fixture.id).await.unwrap();
+    // Each container begins with such a copy.
+    let mut copy = Command::new("unshare").args(["--mount", "sleep", "2"]).spawn().unwrap();
+    let program = format!("/proc/{}/comm", copy.id());
+    until("the mounts are copied", || fs::read_to_string(&program).unwrap() == "sleep\n").await;
+    fixture.unmount();
+    fixture.all.adopt(&fixture.id).await.unwrap();
+    assert!(copy.try_wait().unwrap().is_some(), "it was mounted beside the copy");
+    fs::write(fixture.tree().join("late"), "").unwrap();
     fixture.remove().await;
 }
