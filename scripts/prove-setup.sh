@@ -9,17 +9,10 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 FILE=${1:-tests/records/setup.json}
 read -ra TIERS <<<"${TIERS:-check test}"
-SUITE=bookworm
-
-say() { echo "prove-setup: $*" >&2; }
-die() { say "error: $*"; exit 1; }
-
-[[ $EUID -eq 0 ]] || die "a root file system of its own needs root"
-command -v debootstrap >/dev/null || die "debootstrap is missing: apt-get install debootstrap"
+# shellcheck source=scripts/bare-root.sh
+source scripts/bare-root.sh
 scripts/docker.sh start
 ROOT=$(mktemp -d /tmp/bare-debian.XXXXXX)
-RUSTUP=${RUSTUP_HOME:-$HOME/.rustup}
-CARGO=${CARGO_HOME:-$HOME/.cargo}
 
 clean_up() {
   local point
@@ -32,29 +25,11 @@ clean_up() {
 }
 trap clean_up EXIT
 
-# within COMMAND...  Runs a command in the bare Debian, with this machine's Rust and certificates, and nothing else of it: its
-# network may have a certificate of its own.
-within() {
-  local certificates=/etc/ssl/certs/ca-certificates.crt
-  chroot "$ROOT" env -i HOME=/root LANG=C.UTF-8 DEBIAN_FRONTEND=noninteractive RUSTUP_HOME="$RUSTUP" CARGO_HOME="$CARGO" RUSTUP_AUTO_INSTALL=0 \
-    PIP_CERT=$certificates NODE_EXTRA_CA_CERTS=$certificates SSL_CERT_FILE=$certificates \
-    PATH="/root/.cache/sluicegate/bin:$CARGO/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" "$@"
-}
-
 make_root() {
-  local directory
-  say "making a bare Debian $SUITE ..."
-  debootstrap --variant=minbase --include=ca-certificates "$SUITE" "$ROOT" >/dev/null
-  cp /etc/resolv.conf "$ROOT/etc"
-  cp -L /etc/ssl/certs/ca-certificates.crt "$ROOT/etc/ssl/certs"
-  mkdir -p "$ROOT/repository" "$ROOT$RUSTUP" "$ROOT$CARGO"
+  write_root
+  bind_rust "$RUSTUP" "$CARGO"
   touch "$ROOT/run/docker.sock"
   mount --bind "$PWD" "$ROOT/repository"
-  # At their own paths, which toolchains may link to, and unchangeable: a toolchain that seems to be absent would be replaced.
-  for directory in "$RUSTUP" "$CARGO"; do
-    mount --bind "$directory" "$ROOT$directory"
-    mount -o remount,bind,ro "$ROOT$directory"
-  done
   mount --bind /var/run/docker.sock "$ROOT/run/docker.sock"
   mount -t proc proc "$ROOT/proc"
   mount --rbind --make-rslave /dev "$ROOT/dev"
