@@ -16,6 +16,7 @@ pub mod fields;
 pub mod grant;
 pub mod host_tools;
 pub mod id;
+pub mod invisible;
 pub mod json;
 pub mod limit;
 pub mod litellm;

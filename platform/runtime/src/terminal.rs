@@ -1,9 +1,15 @@
 //! Prints text of an agent without letting it control the terminal.
 //!
 //! Escape sequences can retitle a window, fill the clipboard or hide text. Bidirectional controls can change how a line
-//! reads (CVE-2021-42574). Both are removed, visible text stays.
+//! reads (CVE-2021-42574). Both are removed, visible text stays. A text about which a person decides has marks in the
+//! places of what is not seen.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, iter};
+
+use platform_core::invisible::{Invisible, is_invisible, kind_of};
+
+/// Most spaces in a row that are shown as they are: more could push text out of sight.
+const MAX_SPACES: usize = 80;
 
 /// Treatment of an agent's text before it is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,12 +90,12 @@ pub fn safe(text: &str) -> Cow<'_, str> {
     Sanitizer::new(Output::Safe).clean(text)
 }
 
-/// Returns `json` with every character that could control a terminal escaped: a parser reads the same JSON.
+/// Returns `json` with every character escaped that could control a terminal or is not seen: a parser reads the same JSON.
 #[must_use]
 pub fn safe_json(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
-        if is_harmless(c) {
+        if is_harmless(c) && !is_invisible(c) {
             text.push(c);
         } else {
             let mut units = [0; 2];
@@ -99,16 +105,34 @@ pub fn safe_json(json: &str) -> String {
     text
 }
 
+/// Returns `text` on one line with a mark in the place of all that a reader does not see or that acts, such as
+/// `⟨3000× U+00A0⟩`: who decides about it sees that it is there.
+#[must_use]
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        let mut count = 1;
+        while chars.next_if_eq(&c).is_some() {
+            count += 1;
+        }
+        if c.is_control() || is_invisible(c) || (c == ' ' && count > MAX_SPACES) {
+            let times = if count > 1 { format!("{count}× ") } else { String::new() };
+            shown += &format!("⟨{times}U+{:04X}⟩", u32::from(c));
+        } else {
+            shown.extend(iter::repeat_n(c, count));
+        }
+    }
+    shown
+}
+
+/// Returns whether `c` may reach a terminal as it is: blanks, and what emoji and some scripts need, stay.
 const fn is_harmless(c: char) -> bool {
     match c {
         '\n' | '\t' => true,
         // C0, DEL, C1.
         '\0'..='\x1f' | '\x7f'..='\u{9f}' => false,
-        // Bidirectional marks, embeddings, overrides and isolates; line and paragraph separators.
-        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => false,
-        // Invisible: tags, interlinear annotation, zero-width no-break space.
-        '\u{e0000}'..='\u{e007f}' | '\u{fff9}'..='\u{fffb}' | '\u{feff}' => false,
-        _ => true,
+        _ => !matches!(kind_of(c), Some(Invisible::Direction | Invisible::Hidden)),
     }
 }
 
@@ -132,6 +156,11 @@ mod tests {
             ("over\rwritten\x08\x07", "overwritten"),
             ("admin\u{202e}nimda\u{2066}", "adminnimda"),
             ("tag\u{e0041}\u{feff}", "tag"),
+            ("a\u{200b}\u{2060}\u{2065}\u{206a}\u{ad}\u{34f}\u{3164}\u{115f}b", "ab"),
+            (
+                "1\u{a0}000\u{3000}👩\u{200d}💻 ❤\u{fe0f} ⠿\u{2800}",
+                "1\u{a0}000\u{3000}👩\u{200d}💻 ❤\u{fe0f} ⠿\u{2800}",
+            ),
             ("\x1b[31\nnext", "\nnext"),
             ("\x1b]0;unfinished\nnext", "\nnext"),
         ];
@@ -152,11 +181,28 @@ mod tests {
 
     #[test]
     fn json_stays_the_same_json() {
-        let json = "{\"a\":\"x\u{9b}31m\u{202e}\u{e0041}ä\u{7f}\"}";
+        let json = "{\"a\":\"x\u{9b}31m\u{202e}\u{e0041}ä\u{7f}\u{a0}\"}";
         let safe = safe_json(json);
-        assert_eq!(safe, "{\"a\":\"x\\u009b31m\\u202e\\udb40\\udc41ä\\u007f\"}");
+        assert_eq!(safe, "{\"a\":\"x\\u009b31m\\u202e\\udb40\\udc41ä\\u007f\\u00a0\"}");
         let parsed = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
         assert_eq!(parsed(&safe), parsed(json));
+    }
+
+    #[test]
+    fn who_decides_sees_what_is_not_seen() {
+        let nbsp = "\u{a0}".repeat(3000);
+        for (hostile, shown) in [
+            ("Grüße, 你好 {\"a\":  1}", "Grüße, 你好 {\"a\":  1}"),
+            (&format!("a{nbsp}b"), "a⟨3000× U+00A0⟩b"),
+            ("a\u{202e}b\u{200b}\u{200b}\u{2060}", "a⟨U+202E⟩b⟨2× U+200B⟩⟨U+2060⟩"),
+            ("\u{ad}\u{206a}\u{3164}\u{34f}\u{2065}", "⟨U+00AD⟩⟨U+206A⟩⟨U+3164⟩⟨U+034F⟩⟨U+2065⟩"),
+            ("❤\u{fe0f}\u{e0080}\u{e01f0}", "❤⟨U+FE0F⟩⟨U+E0080⟩⟨U+E01F0⟩"),
+            ("\x1b[2Ja\n\n\u{9b}b", "⟨U+001B⟩[2Ja⟨2× U+000A⟩⟨U+009B⟩b"),
+            (&format!("a{}b", " ".repeat(81)), "a⟨81× U+0020⟩b"),
+            (&" ".repeat(80), &" ".repeat(80)),
+        ] {
+            assert_eq!(visible(hostile), shown, "{hostile:?}");
+        }
     }
 
     #[test]

@@ -17,19 +17,10 @@ const MAX_SHORT_TEXT: usize = 200;
 const MAX_SHORT_MEMBERS: usize = 16;
 /// Most references and combinations that are followed from one schema.
 const MAX_SCHEMAS: usize = 64;
-/// Parts of names of secrets, without separators.
-const SECRETS: [&str; 10] = [
-    "secret",
-    "token",
-    "password",
-    "passwd",
-    "passphrase",
-    "apikey",
-    "privatekey",
-    "credential",
-    "authorization",
-    "cookie",
-];
+/// Words, or two of them without what is between, that name a secret. What counts tokens has none: `max_tokens`.
+const SECRETS: &str = "secret secrets token password passwords passwd passphrase apikey apikeys privatekey privatekeys \
+    credential credentials authorization cookie cookies accesstoken authtoken refreshtoken accesstokens apitokens \
+    authtokens bearertokens refreshtokens clientsecret secretkey";
 
 /// Returns `args`, which follow `schema`, as JSON without secrets; `None` if they are longer than 32 KiB. They are not cut:
 /// the rest could be what matters.
@@ -102,11 +93,34 @@ fn redacted(root: &Value, schemas: &[&Value], value: &Value) -> Value {
     }
 }
 
-/// Returns whether `name` is that of a secret.
+/// Returns whether `name` is that of a secret. Whole words count: a part would hide `secretary` from who decides.
 fn is_secret(name: &str) -> bool {
-    let letters = name.chars().filter(char::is_ascii_alphanumeric).map(|letter| letter.to_ascii_lowercase());
-    let plain: String = letters.collect();
-    SECRETS.iter().any(|secret| plain.contains(secret))
+    let words = words(name);
+    let is_listed = |found: &[String]| SECRETS.split(' ').any(|secret| secret == found.concat());
+    words.windows(1).chain(words.windows(2)).any(is_listed)
+}
+
+/// Returns the words of a name in lower case: `apiKey`, `API-Key` and `api_key` have the same.
+fn words(name: &str) -> Vec<String> {
+    let chars: Vec<char> = name.chars().collect();
+    let mut words = vec![String::new()];
+    for (at, c) in chars.iter().enumerate() {
+        let before = at.checked_sub(1).map(|before| chars[before]);
+        let after = chars.get(at + 1);
+        // A capital begins a word behind another letter, or as the last of a row: `myToken`, `HTTPToken`.
+        let is_first = c.is_uppercase()
+            && before.is_some_and(|before| {
+                !before.is_uppercase() || after.is_some_and(|after| after.is_lowercase())
+            });
+        if is_first || !c.is_alphabetic() {
+            words.push(String::new());
+        }
+        if let Some(word) = words.last_mut().filter(|_| c.is_alphabetic()) {
+            word.extend(c.to_lowercase());
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
 }
 
 /// Returns the schemas of the member `name`. Those of all patterns count: one too many hides a value, and shows none.
@@ -164,6 +178,22 @@ mod tests {
         assert_eq!(text.matches("shown").count(), 2, "{text}");
         let plain = for_person(&json!({}), &json!({ "pin": canary })).unwrap();
         assert!(plain.contains(canary), "the schema hides it");
+    }
+
+    #[test]
+    fn names_of_secrets_are_known_by_their_words() {
+        let hidden = "github_token clientSecret api-key Authorization password apiKey API_KEY APIKey X-Api-Key apikey \
+            access_token accessTokens OAuthToken HTTPToken token2 GITHUB_TOKEN PASSWORD db.password set-cookie cookies \
+            secret secrets awsSecretAccessKey private_key privatekey credentials passwd passphrase clientsecret";
+        let shown = "max_tokens total_tokens maxTokens tokens secretary tokenizer tokenize detokenized passwordless \
+            cookiecutter author authority key keys keyboard apiary monkey undersecretary accessible body";
+        let shown_with_blank = ["api monkey", "the keys", ""];
+        for name in hidden.split_whitespace().chain(["my token", "client secret"]) {
+            assert!(is_secret(name), "{name} is shown");
+        }
+        for name in shown.split_whitespace().chain(shown_with_blank) {
+            assert!(!is_secret(name), "{name} is hidden");
+        }
     }
 
     #[test]

@@ -2,6 +2,8 @@
 //!
 //! File systems take several spellings for one name: case, Unicode characters that are ignored, and short names.
 
+use platform_core::invisible::is_invisible;
+
 /// Name of git's own directory.
 const GIT: &str = ".git";
 /// Beginning of the short names that NTFS gives to it.
@@ -64,11 +66,6 @@ pub(crate) fn shape_faults(path: &[u8], bounds: PathBounds) -> Vec<PathFault> {
 /// Returns whether a text has characters that programs misread or that a reader does not see.
 fn is_odd_text(text: &str) -> bool {
     text.chars().any(|c| c.is_control() || c == '\\' || is_invisible(c))
-}
-
-/// Returns whether a character has no width or turns the direction of text.
-pub(crate) const fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
 
 /// Returns a name as file systems compare it: without characters that they ignore, without case, and without the
@@ -163,6 +160,13 @@ mod tests {
             (b"a//b", PathFault::Odd),
             (b"a\\..\\b", PathFault::Odd),
             (b"a\xe2\x80\xaeb", PathFault::Odd),
+            ("a\u{a0}b".as_bytes(), PathFault::Odd),
+            ("a\u{34f}b".as_bytes(), PathFault::Odd),
+            ("a\u{115f}b".as_bytes(), PathFault::Odd),
+            ("a\u{2800}b".as_bytes(), PathFault::Odd),
+            ("a\u{3164}b".as_bytes(), PathFault::Odd),
+            ("a\u{fe0f}b".as_bytes(), PathFault::Odd),
+            ("a\u{e0041}b".as_bytes(), PathFault::Odd),
         ] {
             assert_eq!(faults(path, BOUNDS), [fault], "{path:?}");
         }

@@ -6,7 +6,7 @@ use platform_runtime::terminal;
 use serde::{Deserialize, Serialize};
 
 /// Most bytes of a path or detail that are reported.
-const MAX_SHOWN: usize = 300;
+pub(super) const MAX_SHOWN: usize = 300;
 
 macro_rules! rules {
     ($($(#[$doc:meta])* $rule:ident => $words:literal,)+) => {
@@ -64,7 +64,7 @@ rules! {
     /// A path is too long.
     LongPath => "paths keep the limits on their length",
     /// A path has characters that hide it or that programs misread.
-    OddPath => "paths are UTF-8 without control characters, marks of direction, `.` and `..`",
+    OddPath => "paths are UTF-8 without control, invisible and direction characters, special blanks, `.` and `..`",
     /// A path leads into git's own directory.
     GitDirectory => "no path is `.git`, in any spelling that a file system takes for it",
     /// A directory is a repository.
@@ -120,12 +120,11 @@ impl fmt::Display for Objection {
     }
 }
 
-/// Returns a text of an agent on one line, without what changes a terminal or hides characters, and not too long.
-pub(super) fn shown(text: &str) -> String {
-    let is_hidden = |c: char| c.is_control() || super::path::is_invisible(c);
-    let plain: String = text.chars().map(|c| if is_hidden(c) { '\u{fffd}' } else { c }).collect();
-    let end = plain.floor_char_boundary(MAX_SHOWN);
-    terminal::safe(&plain[..end]).into_owned()
+/// Returns a text of an agent on one line, with marks for what changes a terminal or hides characters, and not too long.
+fn shown(text: &str) -> String {
+    let mut shown = terminal::visible(text);
+    shown.truncate(shown.floor_char_boundary(MAX_SHOWN));
+    shown
 }
 
 #[cfg(test)]
@@ -146,6 +145,9 @@ mod tests {
         let objection = Objection::at(RelayRule::OddPath, b"a\x1b[31m\n\xe2\x80\xae\xff", "b\r\u{7}");
         let text = objection.to_string();
         assert!(!text.contains(|c: char| c.is_control() || c == '\u{202e}'), "{text:?}");
+        assert!(text.starts_with("a⟨U+001B⟩[31m⟨U+000A⟩⟨U+202E⟩\u{fffd}: b⟨U+000D⟩⟨U+0007⟩"), "{text:?}");
+        let hidden = Objection::at(RelayRule::OddPath, "a\u{a0}".repeat(2).as_bytes(), "x");
+        assert_eq!(hidden.path.as_deref(), Some("a⟨U+00A0⟩a⟨U+00A0⟩"));
         assert!(Objection::new(RelayRule::Secret, "x".repeat(1000)).detail.len() <= MAX_SHOWN);
     }
 }

@@ -1,11 +1,12 @@
 //! summary lists commits for people: the id, the subject and the author's time of each.
 
 use platform_core::limit::ByteSize;
+use platform_runtime::terminal;
 use serde::{Deserialize, Serialize};
 
 use super::{
     history::{ObjectReader, SizedObject},
-    rule::shown,
+    rule::MAX_SHOWN,
     secrets::SecretScan,
 };
 use crate::{error::Error, object_id::ObjectId};
@@ -39,12 +40,20 @@ impl CommitSummary {
             Some(_) => HIDDEN.to_owned(),
             None => {
                 let message = String::from_utf8_lossy(message);
-                shown(message.trim_start().lines().next().unwrap_or_default().trim_end())
+                printable(message.trim_start().lines().next().unwrap_or_default().trim_end())
             }
         };
         let authored_ms = author_seconds(header).and_then(|seconds| i64::try_from(seconds * 1000).ok());
         Self { id: object.id.clone(), subject, authored_ms }
     }
+}
+
+/// Returns a line without what changes a terminal or hides characters, and not too long. No decision depends on it, so it
+/// has no marks, which would be many among emoji.
+fn printable(line: &str) -> String {
+    let mut line = terminal::safe(line).replace(['\n', '\t'], " ");
+    line.truncate(line.floor_char_boundary(MAX_SHOWN));
+    line
 }
 
 /// Returns the author's time in `author NAME <ADDRESS> SECONDS ZONE`, in seconds since 1970.
@@ -94,6 +103,7 @@ mod tests {
     fn what_an_agent_wrote_is_safe_to_print() {
         let read = summary("author A <a> 99999999999999999 +0000\n\n\x1b[31mred\u{202e}\rx\nsecond");
         assert!(!read.subject.contains(|c: char| c.is_control() || c == '\u{202e}'), "{read:?}");
+        assert_eq!(summary("author\n\n♻\u{fe0f}\tTidy\u{200b} up").subject, "♻\u{fe0f} Tidy up");
         assert_eq!(read.authored_ms, None, "no program can write that time");
         assert_eq!(summary("").subject, "");
         assert!(summary(&format!("author\n\n{}", "x".repeat(1000))).subject.len() <= 300);

@@ -1,5 +1,6 @@
 //! plain takes out of a text what is not seen: control characters, and those that hide, join or turn others.
 
+use platform_core::invisible::{Invisible, kind_of};
 use platform_runtime::terminal;
 
 /// Returns `text` with only tabs and line feeds besides what is seen. Other ends of lines become line feeds.
@@ -12,31 +13,9 @@ pub(super) fn plain(text: &str) -> String {
     text.chars().filter(|c| matches!(c, '\t' | '\n') || !(c.is_control() || is_unseen(*c))).collect()
 }
 
-/// Returns whether a character shows nothing, or changes how its neighbours are shown.
-const fn is_unseen(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{34f}'
-            | '\u{61c}'
-            | '\u{115f}'
-            | '\u{1160}'
-            | '\u{17b4}'
-            | '\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{2800}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}'
-            | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
+/// Returns whether a character shows nothing, or changes how its neighbours are shown. A blank keeps words apart, and stays.
+fn is_unseen(c: char) -> bool {
+    kind_of(c).is_some_and(|kind| kind != Invisible::Space)
 }
 
 #[cfg(test)]
@@ -49,6 +28,7 @@ mod tests {
             ("a\r\nb\rc\u{2028}d\u{85}e", "a\nb\nc\nd\ne"),
             ("\u{1b}[31mred\u{1b}[0m\u{7}\u{0}", "red"),
             ("@\u{200b}us\u{200d}er\u{202e}\u{2066}\u{feff}\u{ad}\u{e0041}", "@user"),
+            ("a\u{a0}b\u{3000}c\u{2065}\u{206a}\u{2800}\u{fe0f}d", "a\u{a0}b\u{3000}cd"),
             ("\tünï ➜ 漢字 👍", "\tünï ➜ 漢字 👍"),
         ] {
             assert_eq!(plain(text), expected, "{text:?}");

@@ -2,6 +2,8 @@
 //!
 //! Nothing is left out: a reader who consents to a change must see all of it.
 
+use platform_core::invisible::is_invisible;
+
 use super::super::palette::{Palette, Tone};
 
 /// Text of one line as its reader sees it.
@@ -30,7 +32,8 @@ impl VisibleLine {
                     '\0'..='\x1f' | '\x7f' => {
                         visible.push_escape(&format!("\\x{:02x}", u32::from(character)))
                     }
-                    character if is_invisible(character) => {
+                    // C1 remains of the controls.
+                    character if character.is_control() || is_invisible(character) => {
                         visible.push_escape(&format!("<U+{:04X}>", u32::from(character)));
                     }
                     character => visible.push_plain(character),
@@ -65,20 +68,6 @@ impl VisibleLine {
     }
 }
 
-/// Returns whether a terminal shows nothing for `character`, or places others elsewhere because of it.
-const fn is_invisible(character: char) -> bool {
-    matches!(character,
-        // C1.
-        '\u{80}'..='\u{9f}'
-        // Bidirectional marks, embeddings, overrides and isolates; line and paragraph separators.
-        | '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        // Of no width, or blank: joiners, fillers, soft hyphens, variation selectors, tags.
-        | '\u{ad}' | '\u{34f}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
-        | '\u{200b}'..='\u{200d}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
-        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
-        | '\u{e0000}'..='\u{e0fff}')
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,6 +87,7 @@ mod tests {
             ("a\u{9d}evil".as_bytes(), "a<U+009D>evil"),
             ("a\u{202e}b\u{2066}".as_bytes(), "a<U+202E>b<U+2066>"),
             ("a\u{200b}\u{2060}\u{e0041}".as_bytes(), "a<U+200B><U+2060><U+E0041>"),
+            ("a\u{a0}\u{3000}b".as_bytes(), "a<U+00A0><U+3000>b"),
             (b"\xff\x00", "\\xff\\x00"),
         ] {
             assert_eq!(shown(line), expected);

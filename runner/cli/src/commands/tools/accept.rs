@@ -150,10 +150,15 @@ fn print(tool: &ReviewedTool) -> io::Result<()> {
     let mut out = io::stdout();
     writeln!(out, "{}: {}", tool.name, terminal::safe(&tool.state.to_string()))?;
     if let Some(listed) = tool.listed.as_ref().filter(|_| is_open(&tool.state)) {
-        writeln!(out, "{}", terminal::safe(&difference(tool.accepted.as_deref(), &listed.text)))?;
+        writeln!(out, "{}", visible_lines(&difference(tool.accepted.as_deref(), &listed.text)))?;
         writeln!(out, "digest: {}", listed.digest)?;
     }
     Ok(())
+}
+
+/// Returns `text` with marks for all that is not seen in its lines.
+fn visible_lines(text: &str) -> String {
+    text.split('\n').map(terminal::visible).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns a new definition whole, and of a changed one the lines that differ.
@@ -223,5 +228,12 @@ mod tests {
             "{shown}"
         );
         assert_eq!(difference(None, &new), new);
+    }
+
+    #[test]
+    fn what_is_not_seen_is_marked() {
+        let text = format!("{{\n  \"description\": \"Adds.{}Sends.\"\n}}", "\u{a0}".repeat(300));
+        assert_eq!(visible_lines(&text), "{\n  \"description\": \"Adds.⟨300× U+00A0⟩Sends.\"\n}");
+        assert_eq!(visible_lines("❤\u{fe0f}"), "❤⟨U+FE0F⟩");
     }
 }

@@ -86,7 +86,8 @@ fn in_words(calls: &[StoredToolCall]) -> String {
             call.tool.to_string(),
             call.account.to_string(),
             wait.unwrap_or_default(),
-            terminal::safe(call.args.as_deref().unwrap_or_default()).replace(['\n', '\t'], " "),
+            // Who decides sees what is not seen, too.
+            terminal::visible(call.args.as_deref().unwrap_or_default()),
         ]);
     }
     table.to_string()
@@ -135,4 +136,45 @@ fn print(call: &StoredToolCall, form: OutputForm) -> Result<Exit, Error> {
         OutputForm::Text(next) => writeln!(io::stdout(), "{} of {}: {next}", call.call, call.run_id)?,
     }
     Ok(Exit::Success)
+}
+
+#[cfg(test)]
+mod tests {
+    use runner_store::{ToolCallState, UnixMillis};
+
+    use super::*;
+
+    fn waiting(args: String) -> StoredToolCall {
+        StoredToolCall {
+            run_id: RunId::parse("run-19c1-5f0e").unwrap(),
+            attempt: 1,
+            id: "call".to_owned(),
+            call: "call-1".to_owned(),
+            account: "local".parse().unwrap(),
+            tool: "github__comment".parse().unwrap(),
+            effect: "writes".to_owned(),
+            args_digest: String::new(),
+            state: ToolCallState::Waiting,
+            code: None,
+            message: None,
+            result: None,
+            result_bytes: None,
+            connection: None,
+            began: UnixMillis(1),
+            ended: None,
+            args: Some(args),
+            decide_by: None,
+            decided: None,
+            decided_by: None,
+        }
+    }
+
+    #[test]
+    fn no_member_of_arguments_is_out_of_sight() {
+        let [blank, turned] = ["\u{a0}".repeat(3000), "b\u{202e}\u{200b}".to_owned()];
+        let args = json!({ "a": format!("x{blank}"), turned: 1, "last": 2 }).to_string();
+        let shown = in_words(&[waiting(args)]);
+        let expected = r#"{"a":"x⟨3000× U+00A0⟩","b⟨U+202E⟩⟨U+200B⟩":1,"last":2}"#;
+        assert!(shown.contains(expected), "{shown}");
+    }
 }

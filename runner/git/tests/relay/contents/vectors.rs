@@ -103,6 +103,11 @@ pub(super) const VECTORS: &[Vector] = &[
         rule: RelayRule::OddPath,
     },
     Vector {
+        name: "blank of Braille in a path",
+        commit: |a| entry(a, "100644", "a\u{2800}.txt".as_bytes(), b"x"),
+        rule: RelayRule::OddPath,
+    },
+    Vector {
         name: "deep path",
         commit: |a| file(a, &format!("{}x", "d/".repeat(50)), "x"),
         rule: RelayRule::DeepPath,

@@ -13,6 +13,8 @@ export interface AgentTextProps {
   form?: "block" | "inline";
   /** Bytes that the server left out at the end. */
   cutBytes?: number | undefined;
+  /** Marks each invisible character, also those that belong to emoji and separate words: for texts that a person decides about. */
+  isExact?: boolean;
   /** Characters that are shown before a person asks for more. */
   firstChars?: number;
 }
@@ -22,11 +24,11 @@ const MORE_CHARS = 200_000;
 const INLINE_CHARS = 300;
 
 /** Renders `text`. Of long texts the beginning is shown, and more on request. */
-export function AgentText({ text, form = "block", cutBytes = 0, firstChars = FIRST_CHARS }: AgentTextProps) {
+export function AgentText({ text, form = "block", cutBytes = 0, isExact = false, firstChars = FIRST_CHARS }: AgentTextProps) {
   const [limit, setLimit] = useState(form === "inline" ? INLINE_CHARS : firstChars);
   const shown = useMemo(() => cutAt(text, limit), [text, limit]);
   const hidden = text.length - shown.length;
-  const body = <Pieces text={shown} hasLinks={form === "block"} />;
+  const body = <Pieces text={shown} hasLinks={form === "block"} isExact={isExact} />;
   if (form === "inline") {
     return (
       <bdi className="agent-text agent-text-inline">
@@ -55,8 +57,8 @@ export function cutAt(text: string, limit: number): string {
   return text.slice(0, last >= 0xd800 && last <= 0xdbff ? limit - 1 : limit);
 }
 
-function Pieces({ text, hasLinks }: { text: string; hasLinks: boolean }) {
-  const pieces = useMemo(() => findMarks(text), [text]);
+function Pieces({ text, hasLinks, isExact }: { text: string; hasLinks: boolean; isExact: boolean }) {
+  const pieces = useMemo(() => findMarks(text, isExact), [text, isExact]);
   return pieces.map((piece, index) => <PieceView key={index} piece={piece} hasLinks={hasLinks} />);
 }
 

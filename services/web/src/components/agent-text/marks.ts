@@ -1,14 +1,19 @@
 /**
  * Divides text of agents into what may be shown as it is, and what is shown as a mark: control characters, escape sequences,
- * bidirectional controls, invisible characters and piles of combining marks. The sequences are those that
+ * bidirectional controls, invisible characters, rows of blanks and piles of combining marks. The sequences are those that
  * platform/runtime/src/terminal.rs removes.
  */
+import { INVISIBLE } from "./invisible";
 
 /** Piece of a text: shown as it is, or as a mark with a label and an explanation. */
 export type Piece = { kind: "text"; text: string } | { kind: "mark"; label: string; title: string };
 
 /** Combining marks that one letter may have; more could cover other lines. */
 export const MAX_COMBINING = 4;
+/** Blanks in a row that a reader has; more could push other text out of sight. */
+export const MAX_BLANKS = 4;
+/** Ordinary spaces in a row, of which an indentation has many. */
+export const MAX_SPACES = 80;
 const MAX_LABEL = 24;
 
 const SEQUENCE =
@@ -16,24 +21,42 @@ const SEQUENCE =
   /(?:\x1b\[|\x9b)[ -?]*[@-~]|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x9c\x1b\n]*(?:\x07|\x9c|\x1b\\)?|\x1b[ -/]*[0-~]?/
     .source;
 const CONTROL = /[\0-\x08\x0b-\x1f\x7f-\x9f]/.source;
-const BIDI = /[\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/.source;
-const INVISIBLE =
-  /[\u00ad\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200c\u2060-\u2065\u206a-\u206f]/.source +
-  /|[\u3164\ufeff\uffa0\ufff0-\ufffb\u{e0000}-\u{e0fff}]/u.source;
-const JOINER = /(?<!\p{Extended_Pictographic}\p{M}*\p{Emoji_Modifier}?)\u200d|\u200d(?!\p{Extended_Pictographic})/u.source;
+const { direction: DIRECTION, filler: FILLER, hidden: HIDDEN, joiner: JOINERS, selector: SELECTORS, space: SPACE } = INVISIBLE;
+/** Joiners between emoji, and selectors behind one, are a part of it. Other joiners and selectors are marks. */
+const JOINER =
+  /(?<!\p{Extended_Pictographic}\p{M}*\p{Emoji_Modifier}?)\u200d|\u200d(?!\p{Extended_Pictographic})/u.source +
+  `|(?!\u200d)[${JOINERS}]|(?<!\\p{Emoji})[\ufe0e\ufe0f]|(?![\ufe0e\ufe0f])[${SELECTORS}]`;
 const SURROGATE = /\p{Surrogate}/u.source;
-const PILE = `(?<=\\p{M}{${MAX_COMBINING}})\\p{M}+`;
-const ODD = new RegExp([SEQUENCE, CONTROL, BIDI, INVISIBLE, JOINER, SURROGATE, PILE].map((part) => `(${part})`).join("|"), "gu");
+const PILE = `(?<pile>(?<=\\p{M}{${MAX_COMBINING}})\\p{M}+)`;
+const ALWAYS = [SEQUENCE, repeated(`${CONTROL}|[${DIRECTION}${HIDDEN}]`)];
+/** For readers: blanks that keep words apart stay, and so does what emoji need. */
+const ODD = joined([...ALWAYS, JOINER, `(?<blank>[${SPACE}${FILLER}]{${MAX_BLANKS + 1},})`, SURROGATE, PILE]);
+/** For those who decide about a text: nothing that is not seen stays. */
+const EXACT = joined([
+  ...ALWAYS, repeated(`[${JOINERS}${SELECTORS}]`, "again"), `(?<blank>[${SPACE}${FILLER}]+| {${MAX_SPACES + 1},})`, SURROGATE, PILE,
+]);
 
-/** Divides `text`. The texts of all pieces that are shown as they are, in order, are free of everything above. */
-export function findMarks(text: string): Piece[] {
+function joined(parts: string[]): RegExp {
+  return new RegExp(parts.map((part) => `(?:${part})`).join("|"), "gu");
+}
+
+/** Matches one character of `part`, and each further one that is the same. */
+function repeated(part: string, name = "same"): string {
+  return `(?<${name}>${part})\\k<${name}>*`;
+}
+
+/**
+ * Divides `text`. The texts of all pieces that are shown as they are, in order, are free of everything above. `isExact` is for
+ * texts about which a person decides: single blanks and parts of emoji are marks there, too.
+ */
+export function findMarks(text: string, isExact = false): Piece[] {
   const pieces: Piece[] = [];
   let end = 0;
-  for (const match of text.matchAll(ODD)) {
+  for (const match of text.matchAll(isExact ? EXACT : ODD)) {
     if (match.index > end) pieces.push({ kind: "text", text: text.slice(end, match.index) });
     const found = match[0];
     // A carriage return before a line feed is an ordinary end of a line.
-    if (!(found === "\r" && text[match.index + 1] === "\n")) pieces.push(markOf(found, match[7] !== undefined));
+    if (!(found === "\r" && text[match.index + 1] === "\n")) pieces.push(markOf(found, match.groups ?? {}));
     end = match.index + found.length;
   }
   if (end < text.length) pieces.push({ kind: "text", text: text.slice(end) });
@@ -47,15 +70,18 @@ export function visibleText(text: string): string {
     .join("");
 }
 
-function markOf(found: string, isPile: boolean): Piece {
-  if (isPile) return { kind: "mark", label: `+${[...found].length}`, title: "further combining marks, not shown" };
+function markOf(found: string, groups: Record<string, string | undefined>): Piece {
+  const chars = [...found];
   const first = found.codePointAt(0) ?? 0;
-  if (found.length > 1 && first < 0x10000) {
-    const label = `${first === 0x1b ? "ESC" : nameOf(first)}${printable(found.slice(1))}`;
-    const isLong = label.length > MAX_LABEL;
-    return { kind: "mark", label: isLong ? `${label.slice(0, MAX_LABEL)}…` : label, title: "escape sequence of terminals" };
+  if (groups["pile"] !== undefined) return { kind: "mark", label: `+${chars.length}`, title: "further combining marks, not shown" };
+  if (chars.every((char) => char === chars[0])) {
+    const times = chars.length > 1 ? `${chars.length}× ` : "";
+    return { kind: "mark", label: times + nameOf(first), title: titleOf(first) };
   }
-  return { kind: "mark", label: nameOf(first), title: titleOf(first) };
+  if (groups["blank"] !== undefined) return { kind: "mark", label: `${chars.length}× blank`, title: titleOf(first) };
+  const label = `${first === 0x1b ? "ESC" : nameOf(first)}${printable(found.slice(1))}`;
+  const isLong = label.length > MAX_LABEL;
+  return { kind: "mark", label: isLong ? `${label.slice(0, MAX_LABEL)}…` : label, title: "escape sequence of terminals" };
 }
 
 function printable(text: string): string {
@@ -74,7 +100,9 @@ function nameOf(code: number): string {
 
 function titleOf(code: number): string {
   const number = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
+  if (code === 0x20) return "spaces";
   if (code < 0xa0) return `control character ${number}`;
   if (code >= 0xd800 && code <= 0xdfff) return `half of a character, ${number}`;
-  return new RegExp(BIDI).test(String.fromCodePoint(code)) ? `changes the direction of text, ${number}` : `invisible, ${number}`;
+  const isTurning = new RegExp(`[${DIRECTION}]`, "u").test(String.fromCodePoint(code));
+  return isTurning ? `changes the direction of text, ${number}` : `invisible, ${number}`;
 }

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderToStaticMarkup } from "react-dom/server";
-import { Arguments } from "./Card";
+import { Arguments, Decision } from "./Card";
 import type { Approval } from "./waiting";
 
 const call = (text: string | null): Approval => ({
@@ -22,6 +22,39 @@ test("the last of 32 KiB of arguments is shown", () => {
   const html = show(JSON.stringify({ list: Array.from({ length: 6_000 }, () => 1234), last: "the-end" }));
   assert.match(html, /the-end/);
   assert.equal(html.includes("Show more"), false);
+});
+
+test("a row of blanks in arguments is a mark with its count", () => {
+  assert.match(show(JSON.stringify({ a: `x${"\u00a0".repeat(3000)}`, b: 1 })), /3000× U\+00A0/);
+  assert.match(show(JSON.stringify({ a: `x${"\u2003".repeat(2)}` })), /2× U\+2003/);
+  assert.match(show(JSON.stringify({ a: "❤\u2800\ufe0f" })), /U\+2800.*U\+FE0F/);
+});
+
+test("arguments that lines and their beginnings make long are shown whole", () => {
+  const deep = `${"[".repeat(20)}${"1,".repeat(16_000)}"the-end"${"]".repeat(20)}`;
+  const html = show(deep);
+  assert.match(html, /the-end/);
+  assert.equal(html.includes("Show more"), false);
+});
+
+/** Returns what a member sees first of a card. */
+function card(args: string | null): string {
+  return renderToStaticMarkup(<Decision approval={call(args)} onAsk={() => undefined} />);
+}
+
+test("a call is approved only with all arguments in sight", () => {
+  assert.match(card('{"a":1}'), /Approve …/, "the control");
+  const long = { a: "x".repeat(3_000), last: "the-end" };
+  const many = { list: Array.from({ length: 30 }, () => 1), last: "the-end" };
+  for (const args of [JSON.stringify(long), JSON.stringify(many)]) {
+    const html = card(args);
+    assert.equal(html.includes("the-end"), false);
+    assert.match(html, /Show all arguments/);
+    assert.equal(html.includes("Approve …"), false);
+    assert.match(html, /Deny …/);
+    assert.match(show(args), /the-end/, "the question has all of them");
+  }
+  assert.equal(card(null).includes("Approve …"), false, "removed arguments");
 });
 
 test("removed arguments are said to be removed", () => assert.match(show(null), /were removed/));

@@ -1,8 +1,13 @@
-/** Shows one call that waits: what would run, for whom, and how long there is to decide. */
-import { AgentText } from "../../components/agent-text/AgentText";
+/**
+ * Shows one call that waits: what would run, for whom, and how long there is to decide. Long arguments are folded, and a call
+ * can be approved only once all of them are shown.
+ */
+import { useState } from "react";
+import { AgentText, cutAt } from "../../components/agent-text/AgentText";
 import { StateChip } from "../../components/StateChip";
 import { type Approval, formatSeconds, keyOf, secondsLeft } from "./waiting";
 import { visibleText } from "../../components/agent-text/marks";
+import { formatCount } from "../../components/format";
 import { Fact } from "../../components/Fact";
 import { spreadJson } from "../../components/json";
 import { AccountLink, RunLink } from "../../components/ObjectLink";
@@ -12,8 +17,9 @@ import "./approvals.css";
 export type Verdict = "approve" | "deny";
 
 const URGENT_SECONDS = 60;
-/** More than any arguments have: a person decides about all of them. */
-const ALL_CHARS = 500_000;
+/** Most characters and lines of arguments that are not folded. */
+const FOLD_CHARS = 2_000;
+const FOLD_LINES = 24;
 
 /** Properties of a card: `onAsk` opens the question for a decision; null if the role does not decide. */
 export interface CardProps {
@@ -29,7 +35,7 @@ export function Card({ approval, now, onAsk }: CardProps) {
   return (
     <article className="panel stack approval" tabIndex={0} data-approval={keyOf(approval)} aria-label={`Call of ${visibleText(tool)}`}>
       <div className="bar-line">
-        <h2><AgentText text={tool} form="inline" /></h2>
+        <h2><AgentText text={tool} form="inline" isExact /></h2>
         <StateChip state={effect === "writes" ? "writes" : effect} tone={effect === "writes" ? "warn" : "idle"} />
         <span className="approval-time muted">
           asked {formatSeconds(age)} ago, <Left seconds={secondsLeft(approval, now)} />
@@ -39,25 +45,59 @@ export function Card({ approval, now, onAsk }: CardProps) {
         <Fact name="Account"><AccountLink id={account} /></Fact>
         <Fact name="Run"><RunLink id={runId} /></Fact>
       </dl>
-      <Arguments approval={approval} />
-      {onAsk !== null && (
-        <div className="bar-line">
-          <button type="button" className="primary" onClick={() => onAsk("approve")}>Approve …</button>
-          <button type="button" className="danger" onClick={() => onAsk("deny")}>Deny …</button>
-        </div>
-      )}
+      <Decision approval={approval} onAsk={onAsk} />
     </article>
   );
 }
 
-/** Shows the arguments of a call. */
-export function Arguments({ approval }: { approval: Approval }) {
+/** Shows the arguments, and offers the decisions that a person may take by what is shown. */
+export function Decision({ approval, onAsk }: Pick<CardProps, "approval" | "onAsk">) {
+  const [isOpen, setOpen] = useState(false);
+  const isWhole = isOpen || isShort(approval.arguments);
+  const canApprove = isWhole && approval.arguments !== null;
+  return (
+    <>
+      <Arguments approval={approval} onOpen={isWhole ? null : () => setOpen(true)} />
+      {onAsk !== null && (
+        <div className="bar-line">
+          {canApprove && (
+            <button type="button" className="primary" data-verdict="approve" onClick={() => onAsk("approve")}>Approve …</button>
+          )}
+          <button type="button" className="danger" data-verdict="deny" onClick={() => onAsk("deny")}>Deny …</button>
+          {!canApprove && <span className="hint">A call can be approved once all of its arguments are shown.</span>}
+        </div>
+      )}
+    </>
+  );
+}
+
+/** Shows the arguments of a call: all of them, or their beginning if `onOpen` shows the rest. */
+export function Arguments({ approval, onOpen = null }: { approval: Approval; onOpen?: (() => void) | null }) {
   if (approval.arguments === null) return <p className="muted">The arguments were removed with the texts of the run.</p>;
+  const text = spreadJson(approval.arguments);
+  const shown = onOpen === null ? text : fold(text);
   return (
     <div className="approval-arguments" role="group" aria-label="Arguments" tabIndex={0}>
-      <AgentText text={spreadJson(approval.arguments)} firstChars={ALL_CHARS} />
+      {/* Never cut by the text itself: what is approved is shown. */}
+      <AgentText key={shown.length} text={shown} isExact firstChars={Number.POSITIVE_INFINITY} />
+      {onOpen !== null && (
+        <button type="button" className="more" onClick={onOpen}>
+          Show all arguments: {formatCount(text.length - shown.length)} characters follow
+        </button>
+      )}
     </div>
   );
+}
+
+function isShort(args: string | null): boolean {
+  if (args === null) return true;
+  const text = spreadJson(args);
+  return fold(text) === text;
+}
+
+/** Returns the beginning of a text, which is all of a short one. */
+function fold(text: string): string {
+  return cutAt(text.split("\n", FOLD_LINES).join("\n"), FOLD_CHARS);
 }
 
 function Left({ seconds }: { seconds: number | null }) {

@@ -33,10 +33,7 @@ export default function Approvals() {
   const heading = useRef<HTMLHeadingElement>(null);
   const focusNext = useRef<(() => void) | null>(null);
   useChanges(loaded.data?.approvals ?? null, (gone) => setOutcomes((last) => addOutcomes(last, gone)));
-  useCardKeys((key, verdict) => {
-    const approval = waiting.find((one) => keyOf(one) === key);
-    if (approval !== undefined && may("member")) setAsked({ approval, verdict });
-  });
+  useCardKeys();
   const done = (outcome: Outcome) => {
     announce(`${outcome.approval.tool}: ${outcome.text}`);
     const at = waiting.findIndex((approval) => keyOf(approval) === keyOf(outcome.approval));
@@ -110,8 +107,8 @@ function useChanges(approvals: Approval[] | null, onGone: (gone: Outcome[]) => v
   }, [approvals]);
 }
 
-/** Walks the cards by j and k; a and d ask about the card that has the focus. */
-function useCardKeys(onAsk: (key: string, verdict: Verdict) => void): void {
+/** Walks the cards by j and k; a and d do what the buttons of the card in focus do, if it has them. */
+function useCardKeys(): void {
   const focused = () => cards().findIndex((card) => card.contains(document.activeElement));
   const move = (step: number) => {
     const all = cards();
@@ -120,8 +117,7 @@ function useCardKeys(onAsk: (key: string, verdict: Verdict) => void): void {
     card?.scrollIntoView({ block: "nearest" });
   };
   const ask = (verdict: Verdict) => {
-    const key = cards()[focused()]?.dataset["approval"];
-    if (key !== undefined) onAsk(key, verdict);
+    cards()[focused()]?.querySelector<HTMLButtonElement>(`[data-verdict="${verdict}"]`)?.click();
   };
   useShortcuts([
     { key: "j", label: "Next call", run: () => move(1) },

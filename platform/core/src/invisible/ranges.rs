@@ -1,0 +1,43 @@
+//! ranges lists the invisible characters of Unicode 17.0. Generated from `table.txt` by `npm run generate` in services/web.
+
+use super::Invisible::{self, Direction, Filler, Hidden, Joiner, Selector, Space};
+
+/// First and last character of each range, in order, with the kind of all between them.
+pub(super) const RANGES: [(char, char, Invisible); 36] = [
+    ('\u{a0}', '\u{a0}', Space),
+    ('\u{ad}', '\u{ad}', Hidden),
+    ('\u{34f}', '\u{34f}', Hidden),
+    ('\u{61c}', '\u{61c}', Direction),
+    ('\u{115f}', '\u{1160}', Hidden),
+    ('\u{1680}', '\u{1680}', Space),
+    ('\u{17b4}', '\u{17b5}', Hidden),
+    ('\u{180b}', '\u{180d}', Selector),
+    ('\u{180e}', '\u{180e}', Hidden),
+    ('\u{180f}', '\u{180f}', Selector),
+    ('\u{2000}', '\u{200a}', Space),
+    ('\u{200b}', '\u{200b}', Hidden),
+    ('\u{200c}', '\u{200d}', Joiner),
+    ('\u{200e}', '\u{200f}', Direction),
+    ('\u{2028}', '\u{2029}', Hidden),
+    ('\u{202a}', '\u{202e}', Direction),
+    ('\u{202f}', '\u{202f}', Space),
+    ('\u{205f}', '\u{205f}', Space),
+    ('\u{2060}', '\u{2065}', Hidden),
+    ('\u{2066}', '\u{2069}', Direction),
+    ('\u{206a}', '\u{206f}', Hidden),
+    ('\u{2800}', '\u{2800}', Filler),
+    ('\u{3000}', '\u{3000}', Space),
+    ('\u{3164}', '\u{3164}', Hidden),
+    ('\u{fe00}', '\u{fe0f}', Selector),
+    ('\u{feff}', '\u{feff}', Hidden),
+    ('\u{ffa0}', '\u{ffa0}', Hidden),
+    ('\u{fff0}', '\u{fffb}', Hidden),
+    ('\u{13430}', '\u{1343f}', Hidden),
+    ('\u{16fe4}', '\u{16fe4}', Filler),
+    ('\u{1bca0}', '\u{1bca3}', Hidden),
+    ('\u{1d159}', '\u{1d159}', Filler),
+    ('\u{1d173}', '\u{1d17a}', Hidden),
+    ('\u{e0000}', '\u{e00ff}', Hidden),
+    ('\u{e0100}', '\u{e01ef}', Selector),
+    ('\u{e01f0}', '\u{e0fff}', Hidden),
+];
