@@ -62,8 +62,10 @@ stress: ## Run TESTS="name ..." 30 times each beside a load
 	@scripts/setup.sh test
 	@scripts/stress.sh $(TESTS)
 
-prove: ## Check and record what CI cannot see: the set-up of `check` and of `test` on a bare Debian
+prove: ## Check and record what CI cannot see: set-ups, `make demo` and `make test` on a bare Debian (stops Docker; 40 minutes)
 	@scripts/prove-setup.sh
+	@scripts/docker.sh stop
+	@scripts/prove-bare.sh
 
 setup: ## Install missing software for everything: tests, fuzzing, benchmarks
 	@scripts/setup.sh all
@@ -156,7 +158,7 @@ examples: ## Run the examples in the documentation of the code
 test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test the features supported with that version
 	@scripts/test-openclaw.sh "$(VERSION)"
 
-fuzz: ## Fuzz the inputs from agents, upstreams, gateways and applications: eleven targets, SECONDS_EACH=12, reproducible unless SEED=0
+fuzz: ## Fuzz the inputs from agents, upstreams and gateways: ten targets, SECONDS_EACH=12, reproducible unless SEED=0
 	@scripts/setup.sh fuzz
 	@SEED=$(SEED) SECONDS_EACH=$(SECONDS_EACH) TARGETS="$(TARGETS)" scripts/fuzz.sh run
 

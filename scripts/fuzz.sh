@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Fuzzes the inputs of the proxy, host tools, the gateway bridge and the HTTP API, two targets at a time. fuzz/src defines the oracle of each target.
+# Fuzzes the inputs of the proxy, host tools and the gateway bridge, two targets at a time. fuzz/src defines the
+# oracle of each target.
 # Each run continues from the corpus in target/fuzz/good/corpus; fuzz/seeds is checked in. A crash leaves its input in
 # target/fuzz/good/artifacts: after the fix, add that input to the seeds.
 #
@@ -8,9 +9,9 @@
 # `control` checks that the fuzzers find defects. It builds with the feature `spoiled`, which adds one defect to each oracle.
 # The spoiled oracle rejects an allowed field (body), a slot that ends in `e` (path), an allowed header (header), many
 # attempts (token), the reported usage after a repeated word (answer, stream), usage above the reservation (limits), the
-# turn's own chat event (gateway), a question with a digit (requests), a call id of three characters (exec), or an
-# id of two digits (mcp). No seed triggers these defects, so the fuzzer has to find each input. That takes seconds, for a
-# body up to a minute. A defect that is not found within SECONDS_EACH fails the check.
+# turn's own chat event (gateway), a call id of three characters (exec), or an id of two digits (mcp). No seed triggers
+# these defects, so the fuzzer has to find each input. That takes seconds, for a body up to a minute. A defect that is
+# not found within SECONDS_EACH fails the check.
 #
 # TARGETS="stream answer" runs only these targets.
 #
@@ -22,14 +23,11 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 FUZZ_DIR=target/fuzz
-read -ra TARGETS <<<"${TARGETS:-body stream header token path answer limits gateway requests exec mcp}"
+read -ra TARGETS <<<"${TARGETS:-body stream header token path answer limits gateway exec mcp}"
 SECONDS_EACH=${SECONDS_EACH:-30}
 # libFuzzer's seed: the same inputs from the same corpus each time; 0 selects a random seed.
 SEED=${SEED:-0}
 AT_ONCE=2
-# SQLite in one file has two static tables of one name, which the check of duplicate symbols takes for one. The API brings
-# SQLite into `requests`; no target looks for duplicates.
-export ASAN_OPTIONS=detect_odr_violation=0${ASAN_OPTIONS:+:$ASAN_OPTIONS}
 
 # build NAME [OPTION...]  Builds all targets into $FUZZ_DIR/NAME.
 build() {

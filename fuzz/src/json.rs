@@ -1,12 +1,8 @@
 //! Reads JSON objects as lists: every member is kept, also if its name occurs twice, and values are the text itself.
 
-use std::{collections::HashSet, fmt};
+use std::collections::HashSet;
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 
 /// Members of one object, in their order.
 pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a str)>);
@@ -14,18 +10,17 @@ pub(crate) struct Members<'a>(pub(crate) Vec<(String, &'a str)>);
 impl<'a> Members<'a> {
     /// Returns the members of `text`, if it is an object.
     pub(crate) fn of(text: &'a str) -> Option<Self> {
-        serde_json::from_str(text).ok()
+        let members = parts(text, ['{', '}'])?.into_iter().map(|member| {
+            let (name, value) = member.split_at(end_of_text(member));
+            Some((text_of(name)?, value.trim_start_matches(SPACE).strip_prefix(':')?.trim_matches(SPACE)))
+        });
+        members.collect::<Option<_>>().map(Self)
     }
 
     /// Returns a name that occurs twice.
     pub(crate) fn twice(&self) -> Option<&str> {
         let mut seen = HashSet::new();
         self.0.iter().map(|(name, _)| name.as_str()).find(|name| !seen.insert(*name))
-    }
-
-    /// Returns how often `name` occurs.
-    pub(crate) fn count(&self, name: &str) -> usize {
-        self.0.iter().filter(|(other, _)| other == name).count()
     }
 
     /// Returns the text of the value of `name`, unless it is `null`.
@@ -39,10 +34,48 @@ impl<'a> Members<'a> {
     }
 }
 
+/// Characters that may stand between the parts of JSON.
+const SPACE: [char; 4] = [' ', '\n', '\r', '\t'];
+
 /// Returns the elements of `text`; none if it is not an array.
 pub(crate) fn elements(text: &str) -> Vec<&str> {
-    let elements = serde_json::from_str::<Vec<&RawValue>>(text).unwrap_or_default();
-    elements.into_iter().map(RawValue::get).collect()
+    parts(text, ['[', ']']).unwrap_or_default()
+}
+
+/// Returns what commas separate in `text`, if it is JSON in these brackets.
+fn parts(text: &str, [open, close]: [char; 2]) -> Option<Vec<&str>> {
+    serde_json::from_str::<IgnoredAny>(text).ok()?;
+    let inside = text.trim_matches(SPACE).strip_prefix(open)?.strip_suffix(close)?;
+    if inside.trim_matches(SPACE).is_empty() {
+        return Some(Vec::new());
+    }
+    let (mut parts, mut start, mut at, mut depth) = (Vec::new(), 0, 0, 0_usize);
+    while let Some(byte) = inside.as_bytes().get(at) {
+        match byte {
+            b'"' => at += end_of_text(&inside[at..]) - 1,
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => depth -= 1,
+            b',' if depth == 0 => {
+                parts.push(inside[start..at].trim_matches(SPACE));
+                start = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    parts.push(inside[start..].trim_matches(SPACE));
+    Some(parts)
+}
+
+/// Returns the length of the string that `json` begins with, with its quotes.
+fn end_of_text(json: &str) -> usize {
+    let mut is_escaped = false;
+    let is_end = |byte: u8| {
+        let is_end = byte == b'"' && !is_escaped;
+        is_escaped = byte == b'\\' && !is_escaped;
+        is_end
+    };
+    json.bytes().skip(1).position(is_end).map_or(json.len(), |at| at + 2)
 }
 
 /// Returns the text that `json` is, if it is one.
@@ -61,26 +94,4 @@ pub(crate) fn is_shallow(json: &str) -> bool {
             depth
         })
         .all(|depth| depth <= 64)
-}
-
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        struct Listing;
-        impl<'de> Visitor<'de> for Listing {
-            type Value = Members<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, &RawValue>()? {
-                    members.push((name, value.get()));
-                }
-                Ok(Members(members))
-            }
-        }
-        from.deserialize_map(Listing)
-    }
 }

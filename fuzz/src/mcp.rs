@@ -1,7 +1,7 @@
 //! Checks a message of the Model Context Protocol. An input is the body of `POST /mcp`.
 //!
-//! A message is read if it is one JSON object with the members of JSON-RPC 2.0, each once and no other. Its id is a number
-//! or a text, and its parameters are not nested too deeply. `tools/call` has an id, and names one tool. Then the message
+//! A message is read if it is one JSON object that is not nested too deeply. It has the members of JSON-RPC 2.0, each once
+//! and no other. Its id is a number or a text. `tools/call` has an id, and names one tool. Then the message
 //! has what serde_json finds there: method, id, tool and the text of the arguments. The server's own reading of it has an
 //! id where that has one, and a call only where that has a tool.
 
@@ -43,13 +43,14 @@ type Parts<'b> = (Option<&'b str>, String, Option<String>, Option<&'b str>);
 fn expected(body: &str) -> Option<Parts<'_>> {
     let members = Members::of(body)?;
     let is_known = |(name, _): &(String, &str)| MEMBERS.contains(&name.as_str());
-    if members.twice().is_some() || !members.0.iter().all(is_known) || members.get("jsonrpc")? != r#""2.0""# {
+    let is_object = is_shallow(body) && members.twice().is_none() && members.0.iter().all(is_known);
+    if !is_object || members.get("jsonrpc")? != r#""2.0""# {
         return None;
     }
     let method = text_of(members.get("method")?)?;
     let id = members.given("id");
     let params = members.given("params").unwrap_or("null");
-    if !id.is_none_or(is_id) || !is_shallow(params) {
+    if !id.is_none_or(is_id) {
         return None;
     }
     if method != "tools/call" {
@@ -57,8 +58,9 @@ fn expected(body: &str) -> Option<Parts<'_>> {
     }
     let params = Members::of(params)?;
     let tool = text_of(params.get("name")?)?;
-    let is_once = ["name", "arguments"].iter().all(|name| params.count(name) < 2);
-    (id.is_some() && is_once && names::is_tool(&tool))
+    let is_reserved = |(name, _): &(String, &str)| name.starts_with("$serde_json::private::");
+    let is_call = params.twice().is_none() && !params.0.iter().any(is_reserved);
+    (id.is_some() && is_call && names::is_tool(&tool))
         .then(|| (id, method, Some(tool), params.given("arguments")))
 }
 

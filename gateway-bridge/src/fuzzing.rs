@@ -58,8 +58,8 @@ pub fn read(text: &str) {
         Ok(Frame::Event { payload, .. }) => drop(Challenge::read(payload)),
         Ok(Frame::Response { answer, .. }) => {
             drop(answer::read(&answer));
-            let Some(payload) = answer.payload.as_deref() else { return };
-            drop(hello::read(Some(payload), &Scopes::default(), UNIX_EPOCH));
+            let Some(payload) = &answer.payload else { return };
+            drop(hello::read(Some(payload.as_raw()), &Scopes::default(), UNIX_EPOCH));
             drop(transcript::read(payload));
             drop(transcript::waited(payload));
             drop(transcript::session_id(payload));

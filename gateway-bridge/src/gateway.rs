@@ -5,10 +5,13 @@ use std::{
     time::Duration,
 };
 
-use platform_core::id::RunId;
+use platform_core::{
+    id::RunId,
+    json::{self, Bounds, RawBuf},
+};
 use platform_runtime::task::spawn;
 use serde::Serialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -138,15 +141,15 @@ impl Gateway {
     ///
     /// # Errors
     /// The gateway's refusal, a broken connection, no answer in time, and any error before something is sent.
-    pub async fn call(&self, method: &str, params: Value) -> Result<Value, Error> {
+    pub async fn call(&self, method: &str, params: Value) -> Result<RawBuf, Error> {
         let payload = self.call_raw(method, &params).await?;
-        serde_json::from_str(payload.get()).map_err(|_error| Error::Malformed {
+        json::from_str(payload.get(), Bounds::of(usize::MAX)).map_err(|_error| Error::Malformed {
             method: method.to_owned(),
-            reason: "no JSON of bounded depth",
+            reason: "it is nested too deeply, or has too many values",
         })
     }
 
-    async fn call_raw(&self, method: &str, params: &impl Serialize) -> Result<Box<RawValue>, Error> {
+    async fn call_raw(&self, method: &str, params: &impl Serialize) -> Result<RawBuf, Error> {
         self.connection.call(method, params, self.connection.shared.limits.call).await
     }
 

@@ -8,9 +8,11 @@ use std::{
     time::Duration,
 };
 
-use platform_core::id::GatewayProvider;
+use platform_core::{
+    id::GatewayProvider,
+    json::{Raw, RawBuf},
+};
 use serde::Serialize;
-use serde_json::value::RawValue;
 use tokio::{
     sync::{broadcast, mpsc, oneshot, watch},
     time::timeout,
@@ -136,12 +138,12 @@ impl ConnectionHandle {
         method: &str,
         params: &impl Serialize,
         limit: Duration,
-    ) -> Result<Box<RawValue>, Error> {
+    ) -> Result<RawBuf, Error> {
         let called = async {
             let answer = self.send_request(method, params, None).await?;
             match answer.error {
                 Some(error) => Err(error.refusal(method)),
-                None => Ok(answer.payload.unwrap_or_else(|| RawValue::NULL.to_owned())),
+                None => Ok(answer.payload.unwrap_or_else(|| Raw::NULL.to_buf())),
             }
         };
         let no_answer =

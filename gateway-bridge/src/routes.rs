@@ -5,8 +5,8 @@ use std::{
     sync::Arc,
 };
 
+use platform_core::json::Raw;
 use platform_runtime::sync::Mutex;
-use serde_json::value::RawValue;
 
 use crate::{
     counts::Cells,
@@ -72,7 +72,7 @@ impl Routes {
     }
 
     /// Delivers an event called `agent` or `chat` to the turn it belongs to, and to no other.
-    pub(crate) fn deliver(&self, name: &str, payload: Option<&RawValue>, cells: &Cells) {
+    pub(crate) fn deliver(&self, name: &str, payload: Option<Raw<'_>>, cells: &Cells) {
         let Ok((target, signal)) = run::read(name, payload) else { return cells.malformed.add_one() };
         match self.find(&target) {
             Destination::Turn(turn) => turn.observe(signal),

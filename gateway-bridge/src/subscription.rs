@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use platform_core::json::{Bounds, RawBuf};
 use tokio::sync::{
     broadcast::{self, error::RecvError},
     watch,
@@ -13,8 +13,8 @@ use crate::connection_phase::ConnectionPhase;
 /// Most notices that are kept for a subscriber that does not read.
 pub(crate) const MAX_NOTICES: usize = 256;
 
-/// Largest notice that is delivered.
-pub(crate) const MAX_NOTICE_SIZE: usize = 256 * 1024;
+/// Bounds of a notice that is delivered.
+pub(crate) const NOTICE_BOUNDS: Bounds = Bounds::of(256 * 1024).with_values(10_000);
 
 /// Events that are delivered. None of them has a conversation in it but requests for approval, which name their
 /// session.
@@ -45,7 +45,7 @@ pub struct Notice {
     /// Name of the event, such as `exec.approval.requested`.
     pub name: Arc<str>,
     /// Content of the event.
-    pub payload: Arc<Value>,
+    pub payload: Arc<RawBuf>,
 }
 
 /// Item that a subscriber receives.

@@ -26,6 +26,8 @@ mod mask;
 mod metrics;
 mod pieces;
 mod policy;
+#[cfg(test)]
+mod raw_nest;
 mod refusal;
 mod registry;
 mod run;

@@ -10,7 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::id::RunId;
+use platform_core::{
+    id::RunId,
+    json::{self, Bounds},
+};
 use platform_runtime::{file, report};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde::{Serialize, de::DeserializeOwned};
@@ -140,9 +143,10 @@ impl Log {
 /// # Errors
 /// If the file cannot be read or written, or holds anything else: the proxy does not guess what was decided.
 pub(crate) fn open_json_log<L: DeserializeOwned>(path: &Path) -> io::Result<(Log, Vec<L>)> {
-    let (log, text) = Log::open(path, |line| serde_json::from_str::<L>(line).is_ok())?;
-    let lines = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
-    Ok((log, lines))
+    let read = |line: &str| json::from_str::<L>(line, Bounds::STORED);
+    let (log, text) = Log::open(path, |line| read(line).is_ok())?;
+    let lines = text.lines().map(read).collect::<Result<_, _>>();
+    Ok((log, lines.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?))
 }
 
 /// Returns `lines` as they are stored: one JSON document on each.

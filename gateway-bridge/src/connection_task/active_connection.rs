@@ -1,9 +1,12 @@
 //! Runs one connection: sends and receives in the order of its states.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 
+use platform_core::json::{self, Raw, RawBuf};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 
@@ -14,7 +17,7 @@ use crate::{
     error::{DisconnectReason, Error},
     handle::{Command, Outgoing},
     machine::{Input, Next, State},
-    subscription::{MAX_NOTICE_SIZE, Notice, is_published},
+    subscription::{NOTICE_BOUNDS, Notice, is_published},
     wire::{
         connect::{self, Challenge},
         frame::{self, Frame},
@@ -170,7 +173,7 @@ impl<'a> ActiveConnection<'a> {
             Frame::Response { id, answer } if id == "0" => match answer.error {
                 Some(error) => self.step(Input::Refusal(error)),
                 None => {
-                    let payload = answer.payload.as_deref();
+                    let payload = answer.payload.as_ref().map(RawBuf::as_raw);
                     match hello::read(payload, &self.task.settings.scopes, SystemTime::now()) {
                         Ok(hello) => self.step(Input::Hello(hello)),
                         Err(_malformed) => self.handle_malformed(),
@@ -193,7 +196,7 @@ impl<'a> ActiveConnection<'a> {
         self.handle_break(DisconnectReason::Protocol)
     }
 
-    fn handle_challenge(&mut self, payload: Option<&RawValue>) -> Option<ConnectionEnd> {
+    fn handle_challenge(&mut self, payload: Option<Raw<'_>>) -> Option<ConnectionEnd> {
         let Ok(challenge) = Challenge::read(payload) else { return self.handle_malformed() };
         let (state, next) = self.state.step(Input::Challenge);
         self.state = state;
@@ -229,14 +232,13 @@ impl<'a> ActiveConnection<'a> {
         }
     }
 
-    fn publish(&self, name: &str, payload: Option<&RawValue>) {
-        let text = payload.map_or("null", RawValue::get);
-        if !is_published(name) || text.len() > MAX_NOTICE_SIZE || self.task.notices.receiver_count() == 0 {
+    fn publish(&self, name: &str, payload: Option<Raw<'_>>) {
+        if !is_published(name) || self.task.notices.receiver_count() == 0 {
             return;
         }
-        if let Ok(payload) = serde_json::from_str(text) {
+        if let Ok(payload) = json::from_str(payload.unwrap_or(Raw::NULL).get(), NOTICE_BOUNDS) {
             // The subscriber may have gone.
-            drop(self.task.notices.send(Notice { name: name.into(), payload: std::sync::Arc::new(payload) }));
+            drop(self.task.notices.send(Notice { name: name.into(), payload: Arc::new(payload) }));
         }
     }
 
@@ -265,7 +267,7 @@ struct Shutdown {
 }
 
 /// Reads after how long a stopping gateway expects to be back.
-fn read_restart_delay(payload: Option<&RawValue>) -> Option<Duration> {
-    let shutdown: Option<Shutdown> = payload.and_then(|raw| serde_json::from_str(raw.get()).ok());
+fn read_restart_delay(payload: Option<Raw<'_>>) -> Option<Duration> {
+    let shutdown: Option<Shutdown> = payload.and_then(|raw| raw.read().ok());
     shutdown.and_then(|shutdown| shutdown.restart_expected_ms).map(Duration::from_millis)
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use serde_json::value::RawValue;
+use platform_core::json::{self, Bounds, RawBuf};
 
 use super::{
     Input, Next,
@@ -15,12 +15,12 @@ use crate::{
     wire::{gateway_error::GatewayError, hello},
 };
 
-fn raw(json: &str) -> Box<RawValue> {
-    RawValue::from_string(json.to_owned()).unwrap()
+fn raw(json: &str) -> RawBuf {
+    json::from_str(json, Bounds::STORED).unwrap()
 }
 
 fn greeting(json: &str, scopes: &Scopes) -> Input {
-    Input::Hello(hello::read(Some(&raw(json)), scopes, UNIX_EPOCH).unwrap())
+    Input::Hello(hello::read(Some(raw(json).as_raw()), scopes, UNIX_EPOCH).unwrap())
 }
 
 fn hello_of(protocol: u8) -> Input {
@@ -28,7 +28,7 @@ fn hello_of(protocol: u8) -> Input {
 }
 
 fn refusal(error: &str) -> Input {
-    Input::Refusal(GatewayError::read(&raw(error)))
+    Input::Refusal(GatewayError::read(raw(error).as_raw()))
 }
 
 /// Writes a transition as text, so that a table of them can be read.

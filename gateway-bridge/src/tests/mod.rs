@@ -39,6 +39,14 @@ async fn begun(listener: &Listener, turn: Turn) -> (Gateway, Running, Peer, serd
     (gateway, running, peer, request)
 }
 
+/// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+pub(crate) fn raw_nest(layers: usize) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+    (0..layers).fold("1".to_owned(), |inner, _| {
+        format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+    })
+}
+
 async fn texts(running: &mut Running) -> String {
     let mut streamed = String::new();
     while let Some(event) = running.next().await {
@@ -298,9 +306,16 @@ async fn subscribers_receive_events_of_no_run() {
     let mut subscription = gateway.subscribe();
     let mut peer = listener.hello(json!({})).await;
     peer.event("session.message", json!({ "text": "of another session" })).await;
+    peer.event("health", json!({ "$serde_json::private::RawValue": raw_nest(14) })).await;
+    peer.event("health", (0..70).fold(json!({}), |inner, _| json!([inner]))).await;
     peer.event("exec.approval.requested", json!({ "id": "a1" })).await;
     let Some(SubscriptionItem::Notice(notice)) = subscription.next().await else { panic!() };
-    assert_eq!((notice.name.as_ref(), &notice.payload["id"]), ("exec.approval.requested", &json!("a1")));
+    assert!(
+        notice.name.as_ref() == "health" && notice.payload.read::<serde_json::Value>().is_err(),
+        "{notice:?}"
+    );
+    let Some(SubscriptionItem::Notice(notice)) = subscription.next().await else { panic!() };
+    assert_eq!((notice.name.as_ref(), notice.payload.get()), ("exec.approval.requested", r#"{"id":"a1"}"#));
     let decided = async {
         let request = peer.expect("exec.approval.resolve").await;
         assert_eq!(request["params"], json!({ "id": "a1", "decision": "deny" }));
@@ -318,6 +333,7 @@ async fn subscribers_receive_events_of_no_run() {
     let (called, ()) = tokio::join!(gateway.call("health", json!({})), known);
     called.unwrap();
     assert_eq!(subscription.next().await, Some(SubscriptionItem::Missed(300 - 256)));
+    assert_eq!(gateway.counts().connections, 1, "no event ends the connection");
     gateway.close().await;
     let mut last = subscription.next().await;
     while last.is_some() {

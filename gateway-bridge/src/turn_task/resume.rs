@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use super::{Restarted, TurnTask};
@@ -98,7 +97,7 @@ impl TurnTask {
         loop {
             let wait = Wait::new(&self.turn.run_id, time);
             let waited = self.handle.call("agent.wait", &wait, time + RESPONSE_GRACE).await;
-            match (waited.as_deref().map(transcript::waited), restarted) {
+            match (waited.as_ref().map(transcript::waited), restarted) {
                 (Ok(Ok(Waited::Unknown)), Restarted::No) => {}
                 (Ok(Ok(waited)), _) => return QueryResult::Waited(waited),
                 // The connection broke: resume from the beginning.
@@ -123,7 +122,7 @@ impl TurnTask {
 
     async fn read_history(&self) -> Option<Vec<transcript::TranscriptEntry>> {
         let history = History::new(&self.turn.session);
-        let payload: Box<RawValue> =
+        let payload =
             self.handle.call("chat.history", &history, self.handle.shared.limits.call).await.ok()?;
         transcript::read(&payload).ok()
     }

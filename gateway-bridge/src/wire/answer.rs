@@ -2,7 +2,6 @@
 
 use platform_core::id::ModelName;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{Malformed, frame::ResponseFrame, gateway_error::GatewayError};
 use crate::outcome::{Code, Usage};
@@ -113,7 +112,7 @@ impl RawUsage {
 /// Reads an answer to `agent` or `chat.send`.
 pub(crate) fn read(answer: &ResponseFrame) -> Result<TurnReply, Malformed> {
     let raw = match &answer.payload {
-        Some(payload) => parse(payload)?,
+        Some(payload) => payload.read().map_err(|_error| Malformed)?,
         None if answer.error.is_some() => RawResponse::default(),
         None => return Err(Malformed),
     };
@@ -125,10 +124,6 @@ pub(crate) fn read(answer: &ResponseFrame) -> Result<TurnReply, Malformed> {
         }
     }
     Ok(TurnReply::Ended(Box::new(report(raw, answer.error.clone()))))
-}
-
-fn parse(payload: &RawValue) -> Result<RawResponse, Malformed> {
-    serde_json::from_str(payload.get()).map_err(|_error| Malformed)
 }
 
 fn report(raw: RawResponse, error: Option<GatewayError>) -> TurnReport {

@@ -1,7 +1,7 @@
 //! Builds the first request of a connection: the client's identity and rights, and the signature of a device.
 
+use platform_core::json::Raw;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use super::Malformed;
 use crate::{
@@ -24,8 +24,8 @@ pub(crate) struct Challenge {
 }
 
 impl Challenge {
-    pub(crate) fn read(payload: Option<&RawValue>) -> Result<Self, Malformed> {
-        payload.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or(Malformed)
+    pub(crate) fn read(payload: Option<Raw<'_>>) -> Result<Self, Malformed> {
+        payload.and_then(|raw| raw.read().ok()).ok_or(Malformed)
     }
 }
 

@@ -2,10 +2,14 @@
 
 use std::borrow::Cow;
 
+use platform_core::json::{self, Bounds, Raw, RawBuf};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{Malformed, gateway_error::GatewayError};
+
+/// Bounds of a frame, whose bytes `GatewayLimits::receive` bounds. What a model gave a tool is in frames as it was written,
+/// so they may be deeper than other texts: no type of this module nests with them.
+const BOUNDS: Bounds = Bounds::of(usize::MAX).with_depth(10_000).with_values(1_000_000);
 
 /// Frame from a gateway.
 #[derive(Debug)]
@@ -15,7 +19,7 @@ pub(crate) enum Frame<'a> {
         /// Name of the event.
         name: Cow<'a, str>,
         /// Content of the event.
-        payload: Option<&'a RawValue>,
+        payload: Option<Raw<'a>>,
     },
     /// An answer to the request of this id; a turn's request has two.
     Response {
@@ -32,7 +36,7 @@ pub(crate) enum Frame<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct ResponseFrame {
     /// Content of the answer.
-    pub(crate) payload: Option<Box<RawValue>>,
+    pub(crate) payload: Option<RawBuf>,
     /// Reason of a refusal, if the gateway gives one.
     pub(crate) error: Option<GatewayError>,
 }
@@ -47,23 +51,20 @@ struct RawFrame<'a> {
     event: Option<Cow<'a, str>>,
     ok: Option<bool>,
     #[serde(borrow)]
-    payload: Option<&'a RawValue>,
+    payload: Option<Raw<'a>>,
     #[serde(borrow)]
-    error: Option<&'a RawValue>,
+    error: Option<Raw<'a>>,
 }
 
 /// Reads one frame.
 pub(crate) fn read(text: &str) -> Result<Frame<'_>, Malformed> {
-    let raw: RawFrame<'_> = serde_json::from_str(text).map_err(|_error| Malformed)?;
+    let raw: RawFrame<'_> = json::from_str(text, BOUNDS).map_err(|_error| Malformed)?;
     match (raw.kind.as_ref(), raw.event, raw.id, raw.ok) {
         ("event", Some(name), ..) => Ok(Frame::Event { name, payload: raw.payload }),
         ("res", _, Some(id), Some(ok)) => {
             let error = raw.error.map(GatewayError::read);
             let error = if ok { None } else { Some(error.unwrap_or_default()) };
-            Ok(Frame::Response {
-                id,
-                answer: ResponseFrame { payload: raw.payload.map(ToOwned::to_owned), error },
-            })
+            Ok(Frame::Response { id, answer: ResponseFrame { payload: raw.payload.map(Raw::to_buf), error } })
         }
         ("event" | "res", ..) => Err(Malformed),
         _ => Ok(Frame::Other),

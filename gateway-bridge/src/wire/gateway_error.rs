@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use serde_json::{Value, value::RawValue};
+use platform_core::json::Raw;
+use serde::Deserialize;
 
 use crate::{error::Error, outcome::Code};
 
@@ -23,20 +24,49 @@ pub(crate) struct GatewayError {
     pub(crate) expected_protocol: Option<u64>,
 }
 
+/// Members of an error, each of any type.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawError<'a> {
+    #[serde(borrow)]
+    code: Option<Raw<'a>>,
+    #[serde(borrow)]
+    message: Option<Raw<'a>>,
+    #[serde(borrow)]
+    details: Option<Raw<'a>>,
+    #[serde(borrow)]
+    retryable: Option<Raw<'a>>,
+    #[serde(borrow)]
+    retry_after_ms: Option<Raw<'a>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RawDetails<'a> {
+    #[serde(borrow)]
+    code: Option<Raw<'a>>,
+    #[serde(borrow)]
+    reason: Option<Raw<'a>>,
+    #[serde(borrow)]
+    request_id: Option<Raw<'a>>,
+    #[serde(borrow)]
+    expected_protocol: Option<Raw<'a>>,
+}
+
 impl GatewayError {
-    pub(crate) fn read(raw: &RawValue) -> Self {
-        let value: Value = serde_json::from_str(raw.get()).unwrap_or_default();
-        let details = &value["details"];
-        let code = |value: &Value| value.as_str().map(Code::new);
-        let pause = value["retryAfterMs"].as_u64().map(Duration::from_millis);
-        let retryable = value["retryable"].as_bool().unwrap_or_default();
+    pub(crate) fn read(raw: Raw<'_>) -> Self {
+        let error: RawError<'_> = raw.read().unwrap_or_default();
+        let details: RawDetails<'_> = member(error.details).unwrap_or_default();
+        let code = |raw| member(raw).map(|code: String| Code::new(&code));
+        let pause = member(error.retry_after_ms).map(Duration::from_millis);
+        let retryable = member(error.retryable).unwrap_or_default();
         Self {
-            code: code(&value["code"]),
-            detail: code(&details["code"]).or_else(|| code(&details["reason"])),
-            message: shown(value["message"].as_str().unwrap_or_default()),
-            retry_after: retryable.then(|| pause.unwrap_or_default()),
-            pairing: details["requestId"].as_str().map(|id| Code::new(id).as_str().to_owned()),
-            expected_protocol: details["expectedProtocol"].as_u64(),
+            code: code(error.code),
+            detail: code(details.code).or_else(|| code(details.reason)),
+            message: shown(&member::<String>(error.message).unwrap_or_default()),
+            retry_after: if retryable { Some(pause.unwrap_or_default()) } else { None },
+            pairing: code(details.request_id).map(|id| id.as_str().to_owned()),
+            expected_protocol: member(details.expected_protocol),
         }
     }
 
@@ -54,6 +84,11 @@ impl GatewayError {
             retry_after: self.retry_after,
         }
     }
+}
+
+/// Returns a member; `None` if it is missing or of another type.
+fn member<'a, T: Deserialize<'a>>(raw: Option<Raw<'a>>) -> Option<T> {
+    raw?.read().ok()
 }
 
 fn shown(text: &str) -> String {

@@ -6,8 +6,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use platform_core::json::Raw;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::Malformed;
 use crate::{
@@ -76,12 +76,12 @@ struct RawSnapshot {
 /// Reads a hello that came `now`, and checks that it grants the requested rights. Older gateways grant all rights, and
 /// do not list them.
 pub(crate) fn read(
-    payload: Option<&RawValue>,
+    payload: Option<Raw<'_>>,
     wanted: &Scopes,
     now: SystemTime,
 ) -> Result<Result<Hello, Error>, Malformed> {
     let payload = payload.ok_or(Malformed)?;
-    let raw: RawHello = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    let raw: RawHello = payload.read().map_err(|_error| Malformed)?;
     let generation = match raw.protocol {
         3 => Generation::Three,
         4 => Generation::Four,

@@ -2,9 +2,8 @@
 
 use std::borrow::Cow;
 
-use platform_core::id::ToolName;
+use platform_core::{id::ToolName, json::Raw};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{
     Malformed,
@@ -93,9 +92,9 @@ struct RawHead<'a> {
     #[serde(borrow)]
     phase: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    data: Option<&'a RawValue>,
+    data: Option<Raw<'a>>,
     #[serde(borrow)]
-    message: Option<&'a RawValue>,
+    message: Option<Raw<'a>>,
     #[serde(borrow)]
     delta_text: Option<Cow<'a, str>>,
     #[serde(default)]
@@ -150,61 +149,48 @@ struct TerminalReply<'a> {
 }
 
 #[derive(Deserialize)]
-pub(super) struct RawMessage {
-    #[serde(default)]
-    pub(super) content: Content,
-}
-
-/// Message of one text, or of parts of which some are text.
-#[derive(Deserialize)]
-#[serde(untagged)]
-pub(super) enum Content {
-    Text(String),
-    Parts(Vec<ContentPart>),
-}
-
-impl Default for Content {
-    fn default() -> Self {
-        Self::Parts(Vec::new())
-    }
+pub(super) struct RawMessage<'a> {
+    #[serde(borrow)]
+    content: Option<Raw<'a>>,
 }
 
 #[derive(Deserialize)]
-pub(super) struct ContentPart {
+struct ContentPart {
     #[serde(rename = "type")]
     kind: Option<String>,
     text: Option<String>,
 }
 
-impl Content {
-    pub(super) fn into_text(self) -> String {
-        match self {
-            Self::Text(text) => text,
-            Self::Parts(parts) => {
-                let texts = parts.into_iter().filter(|part| part.kind.as_deref() == Some("text"));
-                texts.filter_map(|part| part.text).collect()
-            }
-        }
+impl RawMessage<'_> {
+    pub(super) fn text(&self) -> Result<String, Malformed> {
+        self.content.map_or_else(|| Ok(String::new()), text_of)
     }
+}
+
+/// Returns the text of a message's content: one text, or parts of which some are text.
+pub(super) fn text_of(content: Raw<'_>) -> Result<String, Malformed> {
+    if content.get().starts_with('"') {
+        return content.read().map_err(|_error| Malformed);
+    }
+    let parts: Vec<ContentPart> = content.read().map_err(|_error| Malformed)?;
+    let texts = parts.into_iter().filter(|part| part.kind.as_deref() == Some("text"));
+    Ok(texts.filter_map(|part| part.text).collect())
 }
 
 /// Reads the payload of an event called `agent` or `chat`.
 pub(crate) fn read<'a>(
     name: &str,
-    payload: Option<&'a RawValue>,
+    payload: Option<Raw<'a>>,
 ) -> Result<(EventTarget<'a>, Signal<'a>), Malformed> {
     let payload = payload.ok_or(Malformed)?;
-    let head: RawHead<'a> = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+    let head: RawHead<'a> = payload.read().map_err(|_error| Malformed)?;
     let target = EventTarget { run_id: head.run_id.clone(), session: head.session_key.clone() };
     let signal = if name == "chat" { chat(head)? } else { agent(&head)? };
     Ok((target, signal))
 }
 
 fn chat<'a>(head: RawHead<'a>) -> Result<Signal<'a>, Malformed> {
-    let text = |raw: &RawValue| {
-        let message: RawMessage = serde_json::from_str(raw.get()).map_err(|_error| Malformed)?;
-        Ok(message.content.into_text())
-    };
+    let text = |raw: Raw<'_>| raw.read::<RawMessage<'_>>().map_err(|_error| Malformed)?.text();
     Ok(match head.state.as_deref() {
         Some("delta") => Signal::Text(TextPiece {
             source: Source::Chat,
@@ -239,10 +225,10 @@ fn agent<'a>(head: &RawHead<'a>) -> Result<Signal<'a>, Malformed> {
     }
     let Some(data) = head.data else { return Ok(Signal::Nothing) };
     if stream == "tool" {
-        let event: RawTool<'a> = serde_json::from_str(data.get()).map_err(|_error| Malformed)?;
+        let event: RawTool<'a> = data.read().map_err(|_error| Malformed)?;
         return Ok(tool::signal(&event));
     }
-    let data: RawData<'a> = serde_json::from_str(data.get()).map_err(|_error| Malformed)?;
+    let data: RawData<'a> = data.read().map_err(|_error| Malformed)?;
     Ok(match stream {
         "assistant" => Signal::Text(TextPiece {
             source: Source::Agent,

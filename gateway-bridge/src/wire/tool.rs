@@ -4,9 +4,8 @@
 
 use std::borrow::Cow;
 
-use platform_core::{id::ToolName, limit::events as limit};
+use platform_core::{id::ToolName, json::Raw, limit::events as limit};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::run::{RawMessage, Signal};
 use crate::outcome::{ToolCall, ToolState};
@@ -25,9 +24,9 @@ pub(super) struct RawTool<'a> {
     #[serde(borrow)]
     tool_call_id: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    args: Option<&'a RawValue>,
+    args: Option<Raw<'a>>,
     #[serde(borrow)]
-    result: Option<&'a RawValue>,
+    result: Option<Raw<'a>>,
 }
 
 /// Returns what an event about a tool says.
@@ -39,7 +38,7 @@ pub(super) fn signal<'a>(event: &RawTool<'a>) -> Signal<'a> {
         _ => return Signal::Nothing,
     };
     let text = match state {
-        ToolState::Started => event.args.map_or("{}", RawValue::get).to_owned(),
+        ToolState::Started => event.args.map_or("{}", Raw::get).to_owned(),
         ToolState::Finished | ToolState::Failed => event.result.map(result_text).unwrap_or_default(),
     };
     let name = event.name.as_deref().and_then(|name| ToolName::parse(name).ok());
@@ -58,23 +57,24 @@ fn call(id: &str, mut text: String) -> Option<ToolCall> {
 }
 
 /// Returns the text of a result. A result of another shape is returned as JSON.
-fn result_text(result: &RawValue) -> String {
-    if let Ok(text) = serde_json::from_str::<String>(result.get()) {
+fn result_text(result: Raw<'_>) -> String {
+    if let Ok(text) = result.read() {
         return text;
     }
-    let text = serde_json::from_str::<RawMessage>(result.get()).map(|message| message.content.into_text());
-    text.ok().filter(|text| !text.is_empty()).unwrap_or_else(|| result.get().to_owned())
+    let text = result.read::<RawMessage<'_>>().ok().and_then(|message| message.text().ok());
+    text.filter(|text| !text.is_empty()).unwrap_or_else(|| result.get().to_owned())
 }
 
 #[cfg(test)]
 mod tests {
+    use platform_core::json::{self, Bounds};
     use serde_json::{Value, json};
 
     use super::*;
 
     fn told(event: &Value) -> Option<(ToolState, Option<ToolCall>)> {
         let text = event.to_string();
-        match signal(&serde_json::from_str(&text).unwrap()) {
+        match signal(&json::from_str(&text, Bounds::STORED).unwrap()) {
             Signal::Tool { state, call, .. } => Some((state, call)),
             _ => None,
         }

@@ -2,14 +2,16 @@
 //!
 //! These answers have the messages of a conversation, the state of a turn, and a session's id inside the gateway.
 
-use platform_core::id::{ModelName, RunId};
+use platform_core::{
+    id::{ModelName, RunId},
+    json::{Raw, RawBuf},
+};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::{
     Malformed,
     answer::{RawUsage, stopped},
-    run::Content,
+    run::text_of,
 };
 use crate::{
     history::{Message, MessageRole, Waited},
@@ -28,17 +30,18 @@ pub(crate) struct TranscriptEntry {
 }
 
 #[derive(Deserialize)]
-struct RawHistory {
-    messages: Vec<RawEntry>,
+struct RawHistory<'a> {
+    #[serde(borrow)]
+    messages: Vec<RawEntry<'a>>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct RawEntry {
+struct RawEntry<'a> {
     #[serde(default)]
     role: String,
-    #[serde(default)]
-    content: Content,
+    #[serde(borrow)]
+    content: Option<Raw<'a>>,
     stop_reason: Option<String>,
     model: Option<String>,
     usage: Option<RawUsage>,
@@ -53,23 +56,27 @@ struct RawOrigin {
 }
 
 /// Reads an answer to `chat.history`, oldest first.
-pub(crate) fn read(payload: &RawValue) -> Result<Vec<TranscriptEntry>, Malformed> {
-    let raw: RawHistory = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
-    let entries = raw.messages.into_iter().map(|raw| TranscriptEntry {
-        run_id: raw.origin.run_id,
-        complete: raw.stop_reason.as_deref() == Some("stop"),
-        usage: raw.usage.map(RawUsage::read),
-        model: raw.model.and_then(|model| ModelName::parse(&model).ok()),
-        message: Message {
-            role: match raw.role.as_str() {
-                "user" => MessageRole::User,
-                "assistant" => MessageRole::Assistant,
-                _ => MessageRole::Other,
-            },
-            text: raw.content.into_text().trim().to_owned(),
-        },
-    });
-    Ok(entries.collect())
+pub(crate) fn read(payload: &RawBuf) -> Result<Vec<TranscriptEntry>, Malformed> {
+    let raw: RawHistory<'_> = payload.read().map_err(|_error| Malformed)?;
+    raw.messages.into_iter().map(RawEntry::read).collect()
+}
+
+impl RawEntry<'_> {
+    fn read(self) -> Result<TranscriptEntry, Malformed> {
+        let text = self.content.map(text_of).transpose()?.unwrap_or_default();
+        let role = match self.role.as_str() {
+            "user" => MessageRole::User,
+            "assistant" => MessageRole::Assistant,
+            _ => MessageRole::Other,
+        };
+        Ok(TranscriptEntry {
+            run_id: self.origin.run_id,
+            complete: self.stop_reason.as_deref() == Some("stop"),
+            usage: self.usage.map(RawUsage::read),
+            model: self.model.and_then(|model| ModelName::parse(&model).ok()),
+            message: Message { role, text: text.trim().to_owned() },
+        })
+    }
 }
 
 /// Returns the answer of turn `run_id` in a conversation, where messages name their turn.
@@ -112,8 +119,8 @@ struct RawReply {
 
 /// Reads an answer to `agent.wait`. A gateway answers `timeout` for a running turn and for an unknown one. With a time
 /// of its end, `timeout` means a turn that took too long.
-pub(crate) fn waited(payload: &RawValue) -> Result<Waited, Malformed> {
-    let raw: RawWait = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+pub(crate) fn waited(payload: &RawBuf) -> Result<Waited, Malformed> {
+    let raw: RawWait = payload.read().map_err(|_error| Malformed)?;
     let aborted = stopped(raw.stop_reason.as_deref());
     let has_ended = raw.ended_at.is_some() || raw.stop_reason.is_some() || raw.timeout_phase.is_some();
     Ok(match raw.status.as_deref() {
@@ -142,8 +149,8 @@ struct RawSession {
 }
 
 /// Reads the session's id out of an answer to `sessions.patch`.
-pub(crate) fn session_id(payload: &RawValue) -> Result<String, Malformed> {
-    let raw: RawPatched = serde_json::from_str(payload.get()).map_err(|_error| Malformed)?;
+pub(crate) fn session_id(payload: &RawBuf) -> Result<String, Malformed> {
+    let raw: RawPatched = payload.read().map_err(|_error| Malformed)?;
     Ok(raw.entry.session_id)
 }
 
@@ -154,6 +161,6 @@ struct RawAborted {
 }
 
 /// Returns whether an answer to `chat.abort` reports that a turn was stopped.
-pub(crate) fn aborted(payload: &RawValue) -> bool {
-    serde_json::from_str(payload.get()).is_ok_and(|raw: RawAborted| raw.aborted)
+pub(crate) fn aborted(payload: &RawBuf) -> bool {
+    payload.read().is_ok_and(|raw: RawAborted| raw.aborted)
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::Uri;
 use http_body_util::{BodyExt, Limited};
 use hyper::body::Incoming;
+use platform_core::json::{self, Bounds};
 use serde::de::DeserializeOwned;
 
 use super::answer::Error;
@@ -42,7 +43,8 @@ pub(super) fn names(uri: &Uri) -> impl Iterator<Item = &str> {
 /// Parses the body of a request. `what` names its type in the error.
 pub(super) async fn parse_body<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Error> {
     let body = read(body, MAX_BODY).await.map_err(Error::Invalid)?;
-    serde_json::from_slice(&body).map_err(|error| Error::Invalid(format!("not {what}: {error}")))
+    json::from_slice(&body, Bounds::of(MAX_BODY))
+        .map_err(|error| Error::Invalid(format!("not {what}: {error}")))
 }
 
 async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {

@@ -3,11 +3,14 @@
 //! An error is read whole, within a bound, and passed on without details of the upstream's insides. That
 //! holds in the middle of a stream, too. An error about Sluicegate's own key or money becomes a refusal.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header, response::Parts};
 use hyper::body::Incoming;
 use memchr::memmem;
 use platform_core::{
+    json::{self, Bounds},
     record::{Outcome, Timeout},
     refusal::Refusal,
 };
@@ -23,7 +26,7 @@ use crate::{
 };
 
 /// Largest error that is passed on, bytes.
-const MAX_ERROR: usize = 64 << 10;
+pub(super) const MAX_ERROR: usize = 64 << 10;
 
 #[derive(Deserialize)]
 struct ErrorDocument<'a> {
@@ -33,8 +36,8 @@ struct ErrorDocument<'a> {
 
 #[derive(Deserialize)]
 struct ErrorBody<'a> {
-    #[serde(rename = "type", default)]
-    kind: Option<&'a str>,
+    #[serde(rename = "type", borrow)]
+    kind: Option<Cow<'a, str>>,
 }
 
 /// Details of an error that clients are sent.
@@ -195,8 +198,8 @@ fn concerns_own_access(status: StatusCode, text: &[u8]) -> bool {
 }
 
 fn reports_own_budget(text: &[u8]) -> bool {
-    let document = serde_json::from_slice::<ErrorDocument<'_>>(text).ok();
-    document.is_some_and(|document| document.error.kind == Some("budget_exceeded"))
+    let document: Option<ErrorDocument<'_>> = json::from_slice(text, Bounds::of(MAX_ERROR)).ok();
+    document.is_some_and(|document| document.error.kind.as_deref() == Some("budget_exceeded"))
 }
 
 /// Returns the refusal that replaces an error for a gateway. Providers repeat what an agent wrote, and a
@@ -218,4 +221,27 @@ fn is_too_long(status: StatusCode, text: &[u8]) -> bool {
 fn reports_too_long(text: &[u8]) -> bool {
     const WORDS: [&str; 3] = ["context_length_exceeded", "maximum context length", "prompt is too long"];
     WORDS.iter().any(|words| memmem::find(text, words.as_bytes()).is_some())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw_nest::raw_nest;
+
+    #[test]
+    fn an_error_about_our_budget_is_told() {
+        let nest = format!(r#"{{"error":{{"type":"budget_exceeded"}},"x":{}}}"#, raw_nest(15));
+        for (text, is_ours) in [
+            (r#"{"error":{"message":"m","type":"budget_exceeded","x":[{}]}}"#, true),
+            (r#"{"error":{"type":"budget\u005fexceeded"}}"#, true),
+            (r#"{"error":{"type":"other"}}"#, false),
+            (r#"{"error":{"type":null}}"#, false),
+            (r#"{"error":{}}"#, false),
+            (r#"{"error":"budget_exceeded"}"#, false),
+            (&nest, true),
+            ("", false),
+        ] {
+            assert_eq!(reports_own_budget(text.as_bytes()), is_ours, "{text:.100}");
+        }
+    }
 }

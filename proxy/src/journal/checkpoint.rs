@@ -12,6 +12,7 @@ use std::{
 use platform_core::{
     control::Usage,
     id::{AccountId, RunId},
+    json::{self, Bounds},
     record::{ExchangeRecord, JournalLine, NO_LINE, hash},
 };
 use serde::{Deserialize, Serialize};
@@ -114,7 +115,7 @@ impl Checkpoint {
 
     /// Reads the sums of `journal`; `None` if the text holds anything else.
     fn parse(text: &str, journal: &str) -> Option<Self> {
-        let sums: Self = serde_json::from_str(text).ok()?;
+        let sums: Self = json::from_str(text, Bounds::STORED).ok()?;
         (sums.journal == journal).then_some(Self { written: sums.seq, ..sums })
     }
 

@@ -5,7 +5,10 @@
 
 use std::{collections::BTreeMap, io, path::PathBuf};
 
-use platform_core::control::{Consumer, Cursor};
+use platform_core::{
+    control::{Consumer, Cursor},
+    json::{self, Bounds},
+};
 use platform_runtime::sync::Mutex;
 
 use super::{Error, Journal};
@@ -39,7 +42,7 @@ impl Consumers {
         let text = state::read(&file).map_err(Error::io("read", &file))?;
         let acknowledged = match text.as_str() {
             "" => BTreeMap::new(),
-            text => serde_json::from_str(text)
+            text => json::from_str(text, Bounds::STORED)
                 .map_err(|_error| Error::Corrupt { path: file.clone(), offset: 0 })?,
         };
         Ok(Self { file, acknowledged: Mutex::new(acknowledged) })

@@ -6,7 +6,10 @@ use std::{
     sync::Arc,
 };
 
-use platform_core::record::SCHEMA_VERSION;
+use platform_core::{
+    json::{self, Bounds},
+    record::SCHEMA_VERSION,
+};
 use platform_runtime::socket;
 
 /// Reason why the journal cannot be opened, read or written.
@@ -80,7 +83,7 @@ impl Error {
     /// Returns the reason why a `line`, which begins at `offset` of `path`, could not be read.
     pub(super) fn unreadable(line: &[u8], path: &Path, offset: u64) -> Self {
         let path = path.to_owned();
-        match serde_json::from_slice(line) {
+        match json::from_slice(line, Bounds::STORED) {
             Ok(LineVersion { v }) if v > SCHEMA_VERSION => Self::Newer { path, offset, version: v },
             _ => Self::Corrupt { path, offset },
         }

@@ -18,7 +18,11 @@ use std::{
     sync::Arc,
 };
 
-use platform_core::{record::ExchangeRecord, record_text};
+use platform_core::{
+    json::{self, Bounds},
+    record::ExchangeRecord,
+    record_text,
+};
 use platform_runtime::{file, report, sync::Mutex};
 
 use super::{Error, slot_set::SlotSet};
@@ -298,7 +302,7 @@ fn read(file: &File, path: &Path, slot: u32) -> Result<Option<RecoveredCall>, Er
         tracing::warn!(path = %path.display(), slot, "a mark was not written whole: its call was not sent");
         return Ok(None);
     };
-    let record = serde_json::from_slice(&marked[8..])
+    let record = json::from_slice(&marked[8..], Bounds::STORED)
         .map_err(|_error| Error::Corrupt { path: path.to_owned(), offset: offset(slot) })?;
     Ok(Some(RecoveredCall { after: number(16), record }))
 }

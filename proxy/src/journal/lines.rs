@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use platform_core::json::{self, Bounds};
 use platform_runtime::file;
 use serde::de::DeserializeOwned;
 
@@ -133,7 +134,7 @@ impl LineReader {
         if !self.read(text)? {
             return Ok(None);
         }
-        serde_json::from_slice(text)
+        json::from_slice(text, Bounds::STORED)
             .map(Some)
             .map_err(|_error| Error::unreadable(text, &self.path, self.offset - text.len() as u64))
     }

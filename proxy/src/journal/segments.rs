@@ -11,7 +11,10 @@ use std::{
     time::{Duration, Instant, SystemTime},
 };
 
-use platform_core::record::{NO_LINE, hash};
+use platform_core::{
+    json::{self, Bounds},
+    record::{JournalLine, NO_LINE, hash},
+};
 use platform_runtime::{file, report};
 
 use super::{
@@ -238,7 +241,7 @@ fn last_end(dir: &Path) -> Result<End, Error> {
 /// Returns the sequence number and hash of the line that ends at `end`.
 fn last(file: &File, path: &Path, end: u64) -> Result<(u64, [u8; 64]), Error> {
     let (start, line) = lines::line_before(file, end).map_err(Error::io("read", path))?;
-    let parsed: platform_core::record::JournalLine =
-        serde_json::from_slice(&line).map_err(|_error| Error::unreadable(&line, path, start))?;
+    let parsed: JournalLine =
+        json::from_slice(&line, Bounds::STORED).map_err(|_error| Error::unreadable(&line, path, start))?;
     Ok((parsed.seq, hash(&line)))
 }

@@ -10,7 +10,8 @@ use std::{borrow::Cow, time::Duration};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, StatusCode, header};
 use platform_core::{
-    budget::Limit, name, record::Timeout, refusal::Refusal, route::Dialect, untrusted::JournalText,
+    budget::Limit, json as bounded, name, record::Timeout, refusal::Refusal, route::Dialect,
+    untrusted::JournalText,
 };
 use serde_json::{Value, json};
 
@@ -389,8 +390,11 @@ pub(crate) fn error_json(refused: &Refused, dialect: Dialect) -> String {
         }
         Dialect::ToolExec => json!({ "ok": false, "error": { "code": code, "message": message } }),
         Dialect::JsonRpc => {
-            let id: Value =
-                refused.rpc_id.as_ref().and_then(|id| serde_json::from_str(id).ok()).unwrap_or_default();
+            let id: Value = refused
+                .rpc_id
+                .as_ref()
+                .and_then(|id| bounded::from_str(id, bounded::Bounds::STORED).ok())
+                .unwrap_or_default();
             let error =
                 json!({ "code": rpc_code(refused.reason), "message": message, "data": { "code": code } });
             json!({ "jsonrpc": "2.0", "id": id, "error": error })

@@ -5,7 +5,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, Uri};
-use platform_core::{budget::Limit, money::NanoDollars, route::Route, secret::Secret};
+use platform_core::{
+    budget::Limit,
+    json::{self, Bounds},
+    money::NanoDollars,
+    route::Route,
+    secret::Secret,
+};
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
@@ -65,7 +71,8 @@ impl AdminApi<'_> {
         if !status.is_success() {
             return Err(Error::Refused { path: GENERATE, status });
         }
-        let minted: Minted = serde_json::from_slice(&body).map_err(|_error| Error::NoKey)?;
+        let minted: Minted =
+            json::from_slice(&body, Bounds::of(MAX_ANSWER)).map_err(|_error| Error::NoKey)?;
         Ok(Secret::new(minted.key))
     }
 
@@ -113,7 +120,7 @@ pub(super) fn mint_request(run: &Run, alias: &KeyAlias) -> Value {
 
 /// Returns an amount as a JSON number of dollars.
 fn dollars(amount: NanoDollars) -> Number {
-    serde_json::from_str(&amount.to_plain_text()).unwrap_or_else(|_error| 0.into())
+    amount.to_plain_text().parse().ok().and_then(Number::from_f64).unwrap_or_else(|| 0.into())
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::{
 use platform_core::{
     control::{GatewayListener, NotReady, SocketDir},
     id::GatewayId,
+    json::{self, Bounds},
     name::path::SOCKET_FILE,
 };
 use platform_runtime::{file, report};
@@ -183,7 +184,8 @@ impl GatewayStateDir {
                 continue;
             }
             let gateway = path.file_stem().and_then(|name| GatewayId::parse(name.to_str()?).ok());
-            let listener = file::own(&path).ok().and_then(|text| serde_json::from_slice(&text).ok());
+            let listener =
+                file::own(&path).ok().and_then(|text| json::from_slice(&text, Bounds::STORED).ok());
             match (gateway, listener) {
                 (Some(gateway), Some(listener)) => all.push((gateway, listener)),
                 _ => {

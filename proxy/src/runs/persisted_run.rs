@@ -15,6 +15,7 @@ use platform_core::{
     control::{Correlation, NotReady},
     grant::RunGrant,
     id::{RunId, SocketDirName},
+    json::{self, Bounds},
 };
 use platform_runtime::{file, report, socket};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
@@ -148,7 +149,8 @@ impl RunStateDir {
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> io::Result<T> {
-    Ok(serde_json::from_slice(&file::own(path)?)?)
+    json::from_slice(&file::own(path)?, Bounds::STORED)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {

@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use http::{HeaderValue, Uri};
-use platform_core::control::UpstreamHealth;
+use platform_core::{
+    control::UpstreamHealth,
+    json::{self, Bounds},
+};
 use serde::{Deserialize, de::DeserializeOwned};
 
 use super::Upstream;
@@ -60,5 +63,21 @@ impl Upstream {
 }
 
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
-    serde_json::from_slice(body).ok()
+    json::from_slice(body, Bounds::of(MAX_ANSWER)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::raw_nest::raw_nest;
+
+    #[test]
+    fn an_answer_beyond_its_bounds_is_no_list() {
+        let list =
+            |more: &str| parse::<Models>(format!(r#"{{"data":[{{"id":"m","x":{more}}}]}}"#).as_bytes());
+        assert!(list("1").is_some() && list(&raw_nest(15)).is_some());
+        for more in ["[".repeat(100_000), "[".repeat(64) + &"]".repeat(64)] {
+            assert!(list(&more).is_none(), "{more:.100}");
+        }
+    }
 }

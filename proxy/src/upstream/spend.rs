@@ -5,6 +5,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use http::{HeaderValue, StatusCode, Uri, uri::InvalidUri};
 use platform_core::{
+    json::{self, Bounds, Raw},
     money::NanoDollars,
     record::hash,
     spend::{SpendEnd, SpendKey, SpendPage, SpendRow},
@@ -16,6 +17,8 @@ use super::Upstream;
 
 /// Largest page that is read: a row has some 10 kB, and one of a failed call several times as much.
 const MAX_ANSWER: usize = 32 << 20;
+/// Bounds of a page. Rows may have prompts and answers, of any form: they are skipped, not kept.
+const BOUNDS: Bounds = Bounds { bytes: MAX_ANSWER, depth: usize::MAX, values: usize::MAX };
 /// Longest wait for a page: shorter than clients of the control socket wait.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(25);
 /// Path of LiteLLM's ledger.
@@ -33,7 +36,7 @@ pub(crate) enum SpendError {
     )]
     Refused { status: u16 },
     #[error("the upstream's answer to GET {PATH} is no page of a ledger")]
-    Unexpected(#[source] serde_json::Error),
+    Unexpected(#[source] json::Error),
     #[error("the address of the page cannot be written")]
     Address(#[source] InvalidUri),
 }
@@ -71,15 +74,16 @@ fn utc(second: u64) -> String {
 
 /// Page, as LiteLLM writes it.
 #[derive(Deserialize)]
-struct LedgerPage {
-    data: Vec<LedgerRow>,
+struct LedgerPage<'a> {
+    #[serde(borrow)]
+    data: Vec<LedgerRow<'a>>,
     total: u64,
     #[serde(default)]
     total_is_capped: bool,
 }
 
 #[derive(Deserialize)]
-struct LedgerRow {
+struct LedgerRow<'a> {
     request_id: String,
     #[serde(default, rename = "startTime", deserialize_with = "unix_millis")]
     began_ms: i64,
@@ -92,33 +96,30 @@ struct LedgerRow {
     status: Option<String>,
     cache_hit: Option<String>,
     litellm_call_id: Option<String>,
-    #[serde(default)]
-    metadata: Option<Metadata>,
+    #[serde(borrow)]
+    metadata: Option<Metadata<'a>>,
 }
 
 #[derive(Default, Deserialize)]
-struct Metadata {
+struct Metadata<'a> {
     status: Option<String>,
     litellm_call_id: Option<String>,
-    spend_logs_metadata: Option<SpendLogsMetadata>,
+    /// Metadata that the sender of a call chose. Those of other senders may have any form.
+    #[serde(borrow)]
+    spend_logs_metadata: Option<Raw<'a>>,
 }
 
-/// Metadata that the sender of a call chose. Those of other senders may have any form.
+/// Metadata of our calls.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum SpendLogsMetadata {
-    Call { call_id: String },
-    Other(serde::de::IgnoredAny),
+struct SpendLogsMetadata {
+    call_id: String,
 }
 
-impl LedgerRow {
+impl LedgerRow<'_> {
     fn reduce(self, own_key: &str) -> SpendRow {
         let metadata = self.metadata.unwrap_or_default();
-        let sent_id = match metadata.spend_logs_metadata {
-            Some(SpendLogsMetadata::Call { call_id }) => Some(call_id),
-            Some(SpendLogsMetadata::Other(_)) | None => None,
-        };
-        let call_id = sent_id.or(self.litellm_call_id).or(metadata.litellm_call_id);
+        let sent: Option<SpendLogsMetadata> = metadata.spend_logs_metadata.and_then(|sent| sent.read().ok());
+        let call_id = sent.map(|sent| sent.call_id).or(self.litellm_call_id).or(metadata.litellm_call_id);
         let is_failure = [self.status, metadata.status].iter().flatten().any(|status| status == "failure");
         let is_cached = self.cache_hit.is_some_and(|hit| hit.eq_ignore_ascii_case("true"));
         let is_own = self.api_key.is_some_and(|key| key == own_key || key == MASTER_KEY);
@@ -173,7 +174,7 @@ impl Upstream {
 /// Reads a page. `own_key` is the hash of the key of this data plane.
 fn page(body: &[u8], own_key: &str) -> Result<SpendPage, SpendError> {
     let LedgerPage { data, total, total_is_capped } =
-        serde_json::from_slice(body).map_err(SpendError::Unexpected)?;
+        json::from_slice(body, BOUNDS).map_err(SpendError::Unexpected)?;
     let rows = data.into_iter().map(|row| row.reduce(own_key)).collect();
     Ok(SpendPage { total, capped: total_is_capped, rows })
 }
@@ -186,9 +187,11 @@ fn key_hash(authorization: Option<&HeaderValue>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use platform_runtime::report;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::raw_nest::raw_nest;
 
     fn row() -> Value {
         json!({
@@ -253,6 +256,20 @@ mod tests {
         for (given, check) in table {
             let read = read(&given);
             assert!(check(&read), "{given}: {read:?}");
+        }
+    }
+
+    #[test]
+    fn a_row_may_have_texts_of_any_form() {
+        let with = |messages: &str| row().to_string().replace(r#"[{"content":"hunter2"}]"#, messages);
+        let page_with = |messages: &str| {
+            let body = format!(r#"{{"data":[{}],"total":1}}"#, with(messages));
+            page(body.as_bytes(), "").map_err(|error| report::chain(&error))
+        };
+        let (deep, many) =
+            ("[".repeat(100_000) + &"]".repeat(100_000), "[0".to_owned() + &",0".repeat(200_000) + "]");
+        for messages in [r#"{"a":[1e999,"\ud800"],"a":1}"#, &deep, &many, &raw_nest(15)] {
+            assert_eq!(page_with(messages).unwrap().rows.len(), 1, "{messages:.100}");
         }
     }
 

@@ -19,7 +19,7 @@ use serde_json::{Map, Value, json};
 use utoipa::{ToSchema, openapi::Object};
 
 use crate::{
-    body::{ObjectId, invalid_body, read_json, refuse_query},
+    body::{ObjectId, read_json, refuse_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
@@ -198,8 +198,7 @@ pub(crate) async fn limit(
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let account = caller.find_account(&account)?;
-    let body = read_json(request, MAX_LIMITS).await?;
-    let limits: LimitsBody = serde_json::from_value(body).map_err(|error| invalid_body(&error))?;
+    let limits: LimitsBody = read_json(request, MAX_LIMITS).await?;
     let budget = AccountBudget { account, budget: limits.budget()? };
     let view = context.ask_data_plane(async |data_plane| data_plane.limit_account(&budget).await).await?;
     tracing::info!(account = %budget.account, by = caller.name(), "limits of an account replaced");

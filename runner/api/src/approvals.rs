@@ -16,7 +16,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::{
-    body::{invalid_body, read_optional_json, refuse_query},
+    body::{read_optional_json, refuse_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
@@ -140,8 +140,8 @@ pub(crate) async fn deny(
     request: Request,
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
-    let body = read_optional_json(request, MAX_BODY).await?.map(serde_json::from_value);
-    let DenialBody { reason } = body.transpose().map_err(|error| invalid_body(&error))?.unwrap_or_default();
+    let body: Option<DenialBody> = read_optional_json(request, MAX_BODY).await?;
+    let DenialBody { reason } = body.unwrap_or_default();
     decide(&context, &caller, &run_id, &call_id, ToolVerdict::Deny { reason }).await
 }
 

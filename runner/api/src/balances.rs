@@ -24,7 +24,7 @@ use serde_json::json;
 use utoipa::{IntoParams, ToSchema};
 
 use crate::{
-    body::{ObjectId, invalid_body, read_json, read_query, refuse_query},
+    body::{ObjectId, read_json, read_query, refuse_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
@@ -331,8 +331,7 @@ pub(crate) async fn credit(
     refuse_query(request.uri())?;
     let account = caller.find_account(&account)?;
     let key = idempotency_key(request.headers())?;
-    let body = read_json(request, MAX_TOP_UP).await?;
-    let TopUpBody { credits, note } = serde_json::from_value(body).map_err(|error| invalid_body(&error))?;
+    let TopUpBody { credits, note } = read_json(request, MAX_TOP_UP).await?;
     let credits = Credits(credits);
     if credits.0 == 0 || !credits.is_representable() {
         let problem =

@@ -10,8 +10,12 @@ use axum::{
     },
 };
 use http_body_util::LengthLimitError;
-use serde::{Deserialize, Deserializer, de::DeserializeOwned};
-use serde_json::{Map, Value};
+use platform_core::json::{self, Bounds, Raw, RawBuf};
+use serde::{Deserialize, de::DeserializeOwned};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{RefOr, Schema},
+};
 
 use crate::error::Error;
 
@@ -28,65 +32,68 @@ impl<S: Send + Sync> FromRequestParts<S> for ObjectId {
     }
 }
 
-/// Object of a body, which no array replaces: serde also reads a struct from an array of its fields.
-#[derive(Debug)]
-struct Object<T>(T);
-
-impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let fields = Map::deserialize(deserializer)?;
-        T::deserialize(fields).map(Self).map_err(serde::de::Error::custom)
-    }
+/// Reads a JSON body of at most `most` bytes.
+pub(crate) async fn read_json<T: DeserializeOwned>(request: Request, most: usize) -> Result<T, Error> {
+    parse(&read_json_bytes(request, most).await?, most)
 }
 
-/// Deserializes a field whose value is an object.
-pub(crate) fn object<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-    Object::deserialize(deserializer).map(|Object(value)| value)
-}
-
-/// Deserializes a field whose value is an object or null.
-pub(crate) fn optional_object<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
-where
-    T: DeserializeOwned,
-    D: Deserializer<'de>,
-{
-    Option::<Object<T>>::deserialize(deserializer).map(|value| value.map(|Object(value)| value))
-}
-
-/// Deserializes a field whose value is a list of objects.
-pub(crate) fn objects<'de, T, D>(deserializer: D) -> Result<Vec<T>, D::Error>
-where
-    T: DeserializeOwned,
-    D: Deserializer<'de>,
-{
-    let values = Vec::<Object<T>>::deserialize(deserializer)?;
-    Ok(values.into_iter().map(|Object(value)| value).collect())
-}
-
-/// Reads a JSON body of at most `most` bytes: an object.
-pub(crate) async fn read_json(request: Request, most: usize) -> Result<Value, Error> {
-    if !is_json(request.headers()) {
-        return Err(Error::MediaType);
-    }
-    let bytes = read_bytes(request, most).await?;
-    read_fields(&bytes)
-}
-
-/// Reads a JSON body of at most `most` bytes, if there is one: an object.
-pub(crate) async fn read_optional_json(request: Request, most: usize) -> Result<Option<Value>, Error> {
+/// Reads a JSON body of at most `most` bytes, if there is one.
+pub(crate) async fn read_optional_json<T: DeserializeOwned>(
+    request: Request,
+    most: usize,
+) -> Result<Option<T>, Error> {
     let has_type = is_json(request.headers());
     let bytes = read_bytes(request, most).await?;
     match (bytes.is_empty(), has_type) {
         (true, _) => Ok(None),
-        (false, true) => read_fields(&bytes).map(Some),
+        (false, true) => parse(&bytes, most).map(Some),
         (false, false) => Err(Error::MediaType),
     }
 }
 
-/// Reads an object.
-pub(crate) fn read_fields(bytes: &[u8]) -> Result<Value, Error> {
-    let fields = serde_json::from_slice::<Map<String, Value>>(bytes);
-    fields.map(Value::Object).map_err(|error| invalid_body(&error))
+/// Reads a body of at most `most` bytes that is JSON according to its content type.
+pub(crate) async fn read_json_bytes(request: Request, most: usize) -> Result<Bytes, Error> {
+    if !is_json(request.headers()) {
+        return Err(Error::MediaType);
+    }
+    read_bytes(request, most).await
+}
+
+/// Parses a body of at most `most` bytes.
+pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8], most: usize) -> Result<T, Error> {
+    json::from_slice(body, Bounds::of(most)).map_err(|error| invalid_body(&error))
+}
+
+/// Part of a message, of which the type decides what else it has.
+#[derive(Debug, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct MessagePart(RawBuf);
+
+impl PartialSchema for MessagePart {
+    fn schema() -> RefOr<Schema> {
+        serde_json::Value::schema()
+    }
+}
+
+impl ToSchema for MessagePart {}
+
+impl MessagePart {
+    /// Returns its text, or the type of a part that is not text.
+    pub(crate) fn text(&self) -> Result<String, String> {
+        #[derive(Default, Deserialize)]
+        struct PartFields<'p> {
+            #[serde(borrow)]
+            r#type: Option<Raw<'p>>,
+            #[serde(borrow)]
+            text: Option<Raw<'p>>,
+        }
+        let PartFields { r#type: kind, text } = self.0.read().unwrap_or_default();
+        let string = |raw: Option<Raw<'_>>| raw.and_then(|raw| raw.read::<String>().ok());
+        match (string(kind), string(text)) {
+            (Some(kind), Some(text)) if kind == "text" => Ok(text),
+            (kind, _) => Err(kind.unwrap_or_default()),
+        }
+    }
 }
 
 /// Reads a body of at most `most` bytes.
@@ -105,7 +112,7 @@ pub(crate) async fn read_bytes(request: Request, most: usize) -> Result<Bytes, E
 }
 
 /// Returns the error for a body that is not the expected JSON.
-pub(crate) fn invalid_body(error: &serde_json::Error) -> Error {
+pub(crate) fn invalid_body(error: &json::Error) -> Error {
     Error::Invalid(format!("the body: {error}"))
 }
 

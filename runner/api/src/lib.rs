@@ -42,8 +42,6 @@ mod error;
 mod fair_permits;
 mod foreign_error;
 mod freezes;
-#[cfg(feature = "internals")]
-pub mod fuzzing;
 mod gateways;
 mod ingest;
 mod message_page;
@@ -68,6 +66,8 @@ mod stream_guard;
 mod stream_permits;
 mod stream_response;
 mod system;
+#[cfg(test)]
+mod tests;
 mod threads;
 mod tls;
 mod trace_parent;

@@ -16,7 +16,7 @@ use serde_json::json;
 use utoipa::ToSchema;
 
 use crate::{
-    body::{invalid_body, read_json},
+    body::read_json,
     browser_sessions::{SessionView, session_begins},
     caller::Caller,
     context::ApiContext,
@@ -43,8 +43,7 @@ struct LinkBody {
 /// Begins a session with a link, which ends by that.
 pub(crate) async fn redeem(State(context): State<ApiContext>, request: Request) -> Result<Response, Error> {
     require_own_page(&Method::POST, request.headers(), &context.origins)?;
-    let body = read_json(request, MAX_BODY).await?;
-    let LinkBody { code } = serde_json::from_value(body).map_err(|error| invalid_body(&error))?;
+    let LinkBody { code } = read_json(request, MAX_BODY).await?;
     let refused = || context.sign_in_attempts.refused(SignInWay::Link);
     let code = SignInCode::parse(&code).ok_or_else(refused)?;
     let id = BrowserSessionId::from_random([random::bits(), random::bits()]);

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use platform_core::{
+    json::{self, Bounds},
     money::NanoDollars,
     record::{Kind, Outcome, Tokens, TokensSource, known_version},
     refusal::Refusal,
@@ -65,8 +66,8 @@ impl<'l> Entry<'l> {
     ///
     /// # Errors
     /// If the line is not a record, or has a later version than this build reads.
-    pub fn parse(line: &'l [u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice(line)
+    pub fn parse(line: &'l [u8]) -> Result<Self, json::Error> {
+        json::from_slice(line, Bounds::STORED)
     }
 
     /// Returns the time at which the call began, as the journal writes it. Such texts sort like the times themselves.

@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration}
 
 use platform_core::{
     control::Cursor,
+    json::{self, Bounds},
     record::{JournalLine, hash},
 };
 use platform_runtime::{
@@ -43,7 +44,7 @@ enum Error {
     Line {
         after: u64,
         #[source]
-        source: serde_json::Error,
+        source: json::Error,
     },
     #[error("the connection to the proxy broke")]
     Ended,
@@ -144,8 +145,8 @@ impl JournalConsumer {
             let line = line?.ok_or(Error::Ended)?;
             deadline.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
             // A line of a later version waits for a later program: a skipped one would never be billed.
-            let JournalLine { seq, record, .. } =
-                serde_json::from_slice(line).map_err(|source| Error::Line { after: end.seq, source })?;
+            let JournalLine { seq, record, .. } = json::from_slice(line, Bounds::STORED)
+                .map_err(|source| Error::Line { after: end.seq, source })?;
             end.seq = seq;
             end.hash = String::from_utf8_lossy(&hash(line)).into_owned();
             let began = pricing::began(&record);

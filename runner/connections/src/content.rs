@@ -1,6 +1,9 @@
 //! content is what is sealed: a secret, and the access token that was got with it.
 
-use platform_core::secret::Secret;
+use platform_core::{
+    json::{self, Bounds},
+    secret::Secret,
+};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroizing;
 
@@ -41,7 +44,7 @@ impl SealedContent {
 
     /// Reads the content.
     pub(crate) fn of_bytes(bytes: &[u8]) -> Option<Self> {
-        let ReadContent { secret, access } = serde_json::from_slice(bytes).ok()?;
+        let ReadContent { secret, access } = json::from_slice(bytes, Bounds::STORED).ok()?;
         Some(Self { secret: Secret::new(secret), access: access.map(Secret::new) })
     }
 }

@@ -24,10 +24,8 @@ use runner_github::{Dialer, is_untrusted};
 use tokio::time::timeout;
 use zeroize::Zeroizing;
 
-use crate::token_answer::{self, GivenTokens, RefreshFault};
+use crate::token_answer::{self, GivenTokens, MAX_ANSWER, RefreshFault};
 
-/// Largest answer that is read.
-const MAX_ANSWER: usize = 64 << 10;
 /// Largest file of a client's secret.
 const MAX_SECRET_FILE: ByteSize = ByteSize::kib(4);
 const FORM: &str = "application/x-www-form-urlencoded";

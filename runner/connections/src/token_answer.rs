@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use http::StatusCode;
-use platform_core::secret::Secret;
+use platform_core::{
+    json::{self, Bounds},
+    secret::Secret,
+};
 use serde::Deserialize;
 
 /// Code by which a provider refuses the refresh token itself.
@@ -14,6 +17,10 @@ const MAX_UNNAMED_LIFETIME: Duration = Duration::from_secs(3600);
 const MAX_LIFETIME: Duration = Duration::from_secs(366 * 24 * 3600);
 /// Longest token.
 pub(crate) const MAX_TOKEN: usize = 16 << 10;
+
+/// Largest answer that is read.
+pub(crate) const MAX_ANSWER: usize = 64 << 10;
+const BOUNDS: Bounds = Bounds::of(MAX_ANSWER);
 
 /// Tokens that a provider gave.
 #[derive(Debug)]
@@ -66,11 +73,11 @@ pub(crate) fn read(status: StatusCode, body: &[u8]) -> Result<GivenTokens, Refre
     let unavailable = |problem: &str| RefreshFault::Unavailable(problem.to_owned());
     if status.is_success() {
         // GitHub answers 200 to a refusal.
-        if let Ok(TokenRefusal { error }) = serde_json::from_slice(body) {
+        if let Ok(TokenRefusal { error }) = json::from_slice(body, BOUNDS) {
             return Err(refusal(&error));
         }
         let body: TokenBody =
-            serde_json::from_slice(body).map_err(|_other| unavailable("its answer has no access token"))?;
+            json::from_slice(body, BOUNDS).map_err(|_other| unavailable("its answer has no access token"))?;
         return given(body).ok_or_else(|| unavailable("its answer has a token that is none"));
     }
     if status.is_server_error()
@@ -78,7 +85,7 @@ pub(crate) fn read(status: StatusCode, body: &[u8]) -> Result<GivenTokens, Refre
     {
         return Err(unavailable(&format!("it answered {}", status.as_u16())));
     }
-    Err(match serde_json::from_slice(body) {
+    Err(match json::from_slice(body, BOUNDS) {
         Ok(TokenRefusal { error }) => refusal(&error),
         Err(_other) => RefreshFault::Refused(format!("it answered {}", status.as_u16())),
     })
@@ -124,6 +131,14 @@ pub(crate) fn token(text: String) -> Option<Secret> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+    fn raw_nest(layers: usize) -> String {
+        let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        (0..layers).fold("1".to_owned(), |inner, _| {
+            format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+        })
+    }
 
     fn fault(status: u16, body: &str) -> RefreshFault {
         read(StatusCode::from_u16(status).unwrap(), body.as_bytes()).unwrap_err()
@@ -177,7 +192,10 @@ mod tests {
             r#"{"access_token":["a"]}"#,
             "{}",
             "canary",
+            r#"[["a"]]"#,
+            r#"{"access_token":"a","access_token":"b"}"#,
             &long,
+            &raw_nest(15),
         ] {
             let fault = fault(200, body);
             assert!(matches!(&fault, RefreshFault::Unavailable(text) if !text.contains("canary")), "{body}");

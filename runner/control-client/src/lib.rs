@@ -28,6 +28,7 @@ use platform_core::{
         SocketDir, UpstreamHealth, run_path,
     },
     id::{GatewayId, RunId, SocketDirName},
+    json::{self, Bounds},
     limit::Millis,
     name::{self, CONTROL_PROTOCOL, header as own},
 };
@@ -285,8 +286,7 @@ impl DataPlane {
         let (_, body) = timeout(ANSWER_TIMEOUT, self.exchange(Method::GET, "/v1/ready", Bytes::new()))
             .await
             .unwrap_or(Err(Error::Silent))?;
-        let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
-        serde_json::from_slice(&read_body(body).await?).map_err(unexpected)
+        read_json(&read_body(body).await?)
     }
 
     /// Returns everything that is frozen.
@@ -359,8 +359,7 @@ impl DataPlane {
     ) -> Result<T, Error> {
         let unexpected = |error: serde_json::Error| Error::Unexpected(error.to_string());
         let body = body.map(serde_json::to_vec).transpose().map_err(unexpected)?.unwrap_or_default();
-        let answer = read_body(self.send(method, path, body.into()).await?).await?;
-        serde_json::from_slice(&answer).map_err(unexpected)
+        read_json(&read_body(self.send(method, path, body.into()).await?).await?)
     }
 
     /// Sends a request; returns the body of a successful answer.
@@ -459,10 +458,13 @@ fn unconnected(socket: &Path, source: io::Error) -> Error {
 
 /// Returns the error that an unsuccessful answer describes.
 fn answer_error(status: StatusCode, body: &[u8]) -> Error {
-    match serde_json::from_slice::<Problem>(body) {
-        Ok(Problem { error }) => Error::Refused { code: error.code, message: error.message },
-        Err(_) => Error::Unexpected(format!("status {status}")),
-    }
+    let Ok(Problem { error }) = read_json(body) else { return Error::Unexpected(format!("status {status}")) };
+    Error::Refused { code: error.code, message: error.message }
+}
+
+/// Reads a JSON answer. The proxy is a part of this installation.
+fn read_json<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
+    json::from_slice(answer, Bounds::STORED).map_err(|error| Error::Unexpected(error.to_string()))
 }
 
 /// Reads an answer to its end, up to [`MAX_ANSWER`].

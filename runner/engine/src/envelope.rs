@@ -3,9 +3,13 @@
 //! An envelope is the specification's `SandboxProgramContract`, one JSON document on stdout. The output contains only
 //! claims of the agent. The journal proves the success and the cost of calls.
 
+use platform_core::json::{self, Bounds};
 use platform_runtime::settings::Protocol;
 use runner_model::agent_line::AgentEnd;
 use serde::Deserialize;
+
+/// Bounds of an envelope. `output_capture_limit` bounds its length.
+const BOUNDS: Bounds = Bounds::of(usize::MAX);
 
 /// Output of an agent, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,7 +60,7 @@ struct Failure {
 pub(crate) fn read(protocol: Protocol, stdout: &str) -> AgentOutput {
     match protocol {
         Protocol::Text => AgentOutput::Answer(stdout.trim_end_matches('\n').to_owned()),
-        Protocol::Envelope => match serde_json::from_str::<Envelope>(stdout) {
+        Protocol::Envelope => match json::from_str::<Envelope>(stdout, BOUNDS) {
             Ok(envelope) => envelope.into(),
             Err(error) => AgentOutput::Unreadable(format!(
                 "stdout is not an envelope ({error}): if the agent prints plain text, set `protocol = \"text\"` in its entry"
@@ -103,6 +107,14 @@ impl From<AgentEnd> for AgentOutput {
 mod tests {
     use super::*;
 
+    /// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+    fn raw_nest(layers: usize) -> String {
+        let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        (0..layers).fold("1".to_owned(), |inner, _| {
+            format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+        })
+    }
+
     #[test]
     fn an_envelope_is_answer_failure_or_unreadable() {
         let answer = |text: &str| AgentOutput::Answer(text.to_owned());
@@ -130,7 +142,16 @@ mod tests {
         for (stdout, output) in cases {
             assert_eq!(read(Protocol::Envelope, stdout), output, "{stdout}");
         }
-        for stdout in ["", "Hi", "{}", r#"{"payloads":[]}"#, "{\"payloads\":[],\"meta\":{}} trailing"] {
+        let nested = format!(r#"{{"payloads":[],"meta":{{"error":{}}}}}"#, raw_nest(15));
+        for stdout in [
+            "",
+            "Hi",
+            "{}",
+            r#"{"payloads":[]}"#,
+            "{\"payloads\":[],\"meta\":{}} trailing",
+            "[[],{}]",
+            &nested,
+        ] {
             let AgentOutput::Unreadable(message) = read(Protocol::Envelope, stdout) else {
                 panic!("{stdout:?} was taken for an envelope");
             };

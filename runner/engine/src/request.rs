@@ -4,6 +4,7 @@ use gateway_bridge::{InvalidSession, SessionKey};
 use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId, RunId, ToolName},
+    json::{self, Bounds},
     priority::Priority,
     traceparent::Traceparent,
 };
@@ -102,7 +103,7 @@ pub struct Subject<'o> {
 pub struct Unreadable {
     run_id: RunId,
     #[source]
-    source: serde_json::Error,
+    source: json::Error,
 }
 
 impl RunSpec {
@@ -198,7 +199,7 @@ impl RunRequest {
             agent_id: run.agent.clone(),
             priority: run.priority,
             turn: None,
-            spec: serde_json::from_str(&record.wanted).map_err(unreadable)?,
+            spec: json::from_str(&record.wanted, Bounds::STORED).map_err(unreadable)?,
         })
     }
 }
@@ -222,7 +223,7 @@ mod tests {
             agent_id: AgentId::parse("test:sh").unwrap(),
             priority: Priority::default(),
             turn: None,
-            spec: serde_json::from_str(OLD).unwrap(),
+            spec: json::from_str(OLD, Bounds::STORED).unwrap(),
         };
         request.spec.state_key = Some(ExternalId::parse("my chat").unwrap());
         assert_eq!(request.row().unwrap().session, None, "a workspace for each run");
@@ -237,10 +238,11 @@ mod tests {
 
     #[test]
     fn a_row_of_an_old_version_keeps_its_meaning() {
-        let spec: RunSpec = serde_json::from_str(OLD).unwrap();
+        let spec: RunSpec = json::from_str(OLD, Bounds::STORED).unwrap();
         assert_eq!(spec.agent.stream, Stream::Progress);
         assert_eq!(spec.agent.argv[2], Template::literal(r#"f() { echo "${1}{run_id}"; }; f x"#));
-        let again: RunSpec = serde_json::from_str(&serde_json::to_string(&spec).unwrap()).unwrap();
+        let text = serde_json::to_string(&spec).unwrap();
+        let again: RunSpec = json::from_str(&text, Bounds::STORED).unwrap();
         assert_eq!(again, spec);
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use platform_core::{
     id::{InvalidId, RunId, WorkspaceId},
+    json::{self, Bounds},
     limit::ByteSize,
     name::path::REPO_DIR,
 };
@@ -130,6 +131,6 @@ async fn mount(sandbox: &Sandbox, id: &WorkspaceId) -> Result<(), RunFilesError>
 
 /// Returns the size of the workspace that the run of `record` was ordered with.
 fn workspace_size(record: &Record, sandbox: &Sandbox) -> ByteSize {
-    let spec = serde_json::from_str::<RunSpec>(&record.wanted).ok();
+    let spec = json::from_str::<RunSpec>(&record.wanted, Bounds::STORED).ok();
     spec.and_then(|spec| spec.agent.disk).unwrap_or(sandbox.workspace_size)
 }

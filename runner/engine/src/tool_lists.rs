@@ -4,7 +4,10 @@
 
 use std::fmt;
 
-use platform_core::id::ToolName;
+use platform_core::{
+    id::ToolName,
+    json::{self, Bounds},
+};
 use platform_runtime::settings::Settings;
 
 use crate::request::{RunRequest, RunSpec};
@@ -64,7 +67,7 @@ impl<'l> ToolLists<'l> {
     /// Returns the tools that a stored order lets its run call, if its account does; none if the order was removed.
     #[must_use]
     pub fn ordered(wanted: &str) -> Vec<ToolName> {
-        let spec: Option<RunSpec> = serde_json::from_str(wanted).ok();
+        let spec: Option<RunSpec> = json::from_str(wanted, Bounds::STORED).ok();
         let of = |spec: RunSpec| {
             let order = spec.host_tools.as_deref();
             ToolLists { agent: &spec.agent.host_tools, account: None, order }.granted()

@@ -8,7 +8,11 @@ use std::{
     time::SystemTime,
 };
 
-use platform_core::{id::RunId, limit::ByteSize};
+use platform_core::{
+    id::RunId,
+    json::{self, Bounds},
+    limit::ByteSize,
+};
 use platform_runtime::{lock::Lock, state_file};
 use rustix::{
     fs::{CWD, RenameFlags, renameat_with},
@@ -86,20 +90,21 @@ impl Stage {
     pub fn open(stages: &Path, run_id: &RunId) -> Result<Self, Error> {
         let dir = stages.join(run_id.as_str());
         let path = dir.join(MANIFEST_FILE);
-        let json = match fs::read(&path) {
+        let text = match fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::NoFiles { run_id: run_id.clone() });
             }
             read => read.map_err(Error::io("read", &path))?,
         };
         let damaged = |source| Error::Damaged { run_id: run_id.clone(), path: path.clone(), source };
-        let manifest: Manifest = serde_json::from_slice(&json).map_err(io::Error::from).map_err(damaged)?;
+        let manifest: Manifest = json::from_slice(&text, Bounds::STORED)
+            .map_err(|error| damaged(io::Error::new(io::ErrorKind::InvalidData, error)))?;
         if !manifest.is_sound() {
             return Err(damaged(io::Error::other("its entries contradict each other")));
         }
         let data_path = dir.join(DATA_FILE);
         let data = File::open(&data_path).map_err(Error::io("open", &data_path))?;
-        Ok(Self { run_id: run_id.clone(), dir, manifest, digest: ContentHash::of(&json), data })
+        Ok(Self { run_id: run_id.clone(), dir, manifest, digest: ContentHash::of(&text), data })
     }
 
     /// Returns the hash of the manifest.

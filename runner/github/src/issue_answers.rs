@@ -1,7 +1,6 @@
 //! issue_answers reads what GitHub answers about issues, and defines what is passed on of it.
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde::{Deserialize, Serialize, de::IgnoredAny};
 
 /// Issue or pull request, without its text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -98,7 +97,7 @@ pub(crate) struct IssueBody {
     labels: Vec<LabelBody>,
     updated_at: String,
     pub(crate) body: Option<String>,
-    pull_request: Option<Value>,
+    pull_request: Option<IgnoredAny>,
     #[serde(default)]
     pub(crate) repository_url: String,
 }

@@ -3,11 +3,16 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
+use platform_core::json::{self, Bounds, Raw};
 use platform_runtime::terminal;
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::error::{Error, Retry};
+
+/// Largest answer: a page of pull requests has some 25 kB for each.
+pub(crate) const MAX_ANSWER: usize = 8 << 20;
+/// Bounds of an answer.
+pub(crate) const BOUNDS: Bounds = Bounds::of(MAX_ANSWER);
 
 /// Most characters of GitHub's message.
 const MAX_MESSAGE: usize = 500;
@@ -24,11 +29,20 @@ const LIMIT: &str = "rate limit";
 
 /// Body of an answer with an error.
 #[derive(Deserialize)]
-struct ErrorBody {
+struct ErrorBody<'b> {
     #[serde(default)]
     message: String,
-    #[serde(default)]
-    errors: Vec<Value>,
+    #[serde(borrow, default)]
+    errors: Vec<Raw<'b>>,
+}
+
+/// Detail of an error that is no text.
+#[derive(Deserialize)]
+struct ErrorDetail {
+    message: Option<String>,
+    resource: Option<String>,
+    field: Option<String>,
+    code: Option<String>,
 }
 
 /// Reads an answer to `action` with an error. The `secret` of the request is in no part of the result.
@@ -47,15 +61,8 @@ pub(crate) fn refusal(
 
 /// Returns GitHub's message and its details in one line, safe to print.
 fn message(body: &[u8], secret: &str) -> String {
-    let Ok(body) = serde_json::from_slice::<ErrorBody>(body) else { return "no message".to_owned() };
-    let details = body.errors.iter().filter_map(|error| match error {
-        Value::String(text) => Some(text.clone()),
-        error => error["message"].as_str().map(str::to_owned).or_else(|| {
-            let parts = ["resource", "field", "code"].map(|part| error[part].as_str());
-            let parts: Vec<&str> = parts.into_iter().flatten().collect();
-            (!parts.is_empty()).then(|| parts.join(" "))
-        }),
-    });
+    let Ok(body) = json::from_slice::<ErrorBody<'_>>(body, BOUNDS) else { return "no message".to_owned() };
+    let details = body.errors.into_iter().filter_map(detail);
     let texts: Vec<String> = std::iter::once(body.message).chain(details).collect();
     // A server that repeats a request must not get the token into a log.
     let text = texts.join("; ").replace(secret, "…");
@@ -65,6 +72,18 @@ fn message(body: &[u8], secret: &str) -> String {
         Some((end, _)) => format!("{}…", &line[..end]),
         None => line,
     }
+}
+
+/// Returns a detail in words; `None` if it has none.
+fn detail(error: Raw<'_>) -> Option<String> {
+    if let Ok(text) = error.read::<String>() {
+        return Some(text);
+    }
+    let ErrorDetail { message, resource, field, code } = error.read().ok()?;
+    message.or_else(|| {
+        let parts: Vec<String> = [resource, field, code].into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(" "))
+    })
 }
 
 fn retry(status: StatusCode, headers: &HeaderMap, message: &str, now: SystemTime) -> Retry {
@@ -108,6 +127,14 @@ const fn advice(status: StatusCode) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+    fn raw_nest(layers: usize) -> String {
+        let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        (0..layers).fold("1".to_owned(), |inner, _| {
+            format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+        })
+    }
 
     fn answer(status: u16, headers: &[(&'static str, &'static str)], body: &str) -> (String, Retry) {
         let headers = headers.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
@@ -157,6 +184,10 @@ mod tests {
         assert_eq!(answer(404, &[], hostile).0, "bad … next");
         let long = format!(r#"{{"message":"{}"}}"#, "ä".repeat(2000));
         assert_eq!(answer(404, &[], &long).0.chars().count(), MAX_MESSAGE + 1);
-        assert_eq!(answer(404, &[], "<html>").0, "no message");
+        let nested = format!(r#"{{"message":"bad","errors":[{},"why"]}}"#, raw_nest(15));
+        assert_eq!(answer(422, &[], &nested), ("bad; why".to_owned(), Retry::Never));
+        for unreadable in ["<html>", &raw_nest(15)] {
+            assert_eq!(answer(422, &[], unreadable).0, "no message", "{unreadable}");
+        }
     }
 }

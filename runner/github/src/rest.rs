@@ -13,7 +13,7 @@ use http::{
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use platform_core::secret::Secret;
+use platform_core::{json, secret::Secret};
 use platform_runtime::{settings::ServiceUrl, task};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -22,13 +22,11 @@ use tokio::time::timeout;
 use crate::{
     connection::{Dialer, is_untrusted},
     error::{ConnectionFault, Error},
-    refusal::refusal,
+    refusal::{BOUNDS, MAX_ANSWER, refusal},
 };
 
 /// Longest time from the connection to the end of an answer.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest answer: a page of pull requests has some 25 kB for each.
-const MAX_ANSWER: usize = 8 << 20;
 /// Most redirects of a request.
 const MAX_REDIRECTS: usize = 3;
 /// Version of the API, whose answers this program reads.
@@ -106,7 +104,7 @@ impl RestClient {
             return Err(refusal(call.action, answer.status, &answer.headers, &answer.body, secret));
         }
         let is_other = |_error| self.unexpected(call, "is not what the API documents");
-        serde_json::from_slice(&answer.body).map_err(is_other)
+        json::from_slice(&answer.body, BOUNDS).map_err(is_other)
     }
 
     /// Sends a request, and again where this host redirects it to another path and the call may follow.

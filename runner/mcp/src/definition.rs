@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use platform_core::json::{self, Bounds, Raw};
 use serde::Deserialize;
-use serde_json::{Map, Value, value::RawValue};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
-use crate::{bounds::BoundedList, error::ServerError, schema, text};
+use crate::{error::ServerError, schema, text};
 
 /// Members of a tool that its digest is of.
 const PINNED: [&str; 6] = ["name", "title", "description", "inputSchema", "outputSchema", "annotations"];
 /// Most bytes of a definition.
 const MAX_BYTES: usize = 64 << 10;
+/// Bounds of a definition.
+const BOUNDS: Bounds = Bounds::of(MAX_BYTES).with_values(10_000);
 /// Most bytes of a description.
 const MAX_DESCRIPTION: usize = 16 << 10;
 /// Most tools that a server may list.
@@ -63,7 +66,7 @@ impl ToolDefinition {
             return Err(InvalidTool::TooLong);
         }
         let form = |problem: &str| InvalidTool::Form(text::quote(problem));
-        let value: Value = serde_json::from_str(json).map_err(|error| form(&error.to_string()))?;
+        let value: Value = json::from_str(json, BOUNDS).map_err(|error| form(&error.to_string()))?;
         let member = |name: &&str| Some(((*name).to_owned(), sorted(value.get(name)?)));
         let pinned = Value::Object(PINNED.iter().filter_map(member).collect());
         let description = match pinned.get("description") {
@@ -122,8 +125,9 @@ pub struct Listing {
 
 /// Page of a list of tools.
 #[derive(Deserialize)]
-pub(crate) struct ToolPage {
-    tools: BoundedList<Box<RawValue>, MAX_TOOLS>,
+pub(crate) struct ToolPage<'t> {
+    #[serde(borrow)]
+    tools: Vec<Raw<'t>>,
     #[serde(rename = "nextCursor", default)]
     pub(crate) next: Option<String>,
 }
@@ -140,12 +144,12 @@ impl Listing {
     /// If a tool has no name, or there are too many.
     pub(crate) fn add(
         &mut self,
-        page: &ToolPage,
+        page: &ToolPage<'_>,
         is_wanted: impl Fn(&str) -> bool,
     ) -> Result<(), ServerError> {
-        for tool in &page.tools.0 {
-            let NamedTool { name } = serde_json::from_str(tool.get())
-                .map_err(|_other| ServerError::protocol("a listed tool has no name"))?;
+        for tool in &page.tools {
+            let NamedTool { name } =
+                tool.read().map_err(|_other| ServerError::protocol("a listed tool has no name"))?;
             if self.tools.len() + self.others >= MAX_TOOLS {
                 return Err(ServerError::protocol(format!("it lists more than {MAX_TOOLS} tools")));
             }
@@ -165,6 +169,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::tests::{nested, raw_nest};
 
     fn tool(description: &str) -> Value {
         json!({ "name": "add", "description": description, "inputSchema": { "type": "object" } })
@@ -197,9 +202,14 @@ mod tests {
     fn a_definition_is_seen_whole_and_bounded() {
         let read = |value: &Value| ToolDefinition::read(&value.to_string());
         assert!(read(&tool("Adds.\r\n\tThat is all. \u{e4}")).is_ok(), "the control");
-        for hidden in
-            ["Adds.\u{e0049}\u{e0067}", "Adds.\u{200b}", "Adds.\u{202e}sdda", "Adds.\u{1b}[8m", "\0"]
-        {
+        for hidden in [
+            "Adds.\u{e0049}\u{e0067}",
+            "Adds.\u{200b}",
+            "Adds.\u{2800}",
+            "Adds.\u{202e}sdda",
+            "Adds.\u{1b}[8m",
+            "\0",
+        ] {
             assert_eq!(read(&tool(hidden)), Err(InvalidTool::Invisible), "{hidden:?}");
         }
         let mut hidden = tool("Adds.");
@@ -207,8 +217,16 @@ mod tests {
         assert_eq!(read(&hidden), Err(InvalidTool::Invisible));
         assert_eq!(read(&tool(&"x".repeat(17 << 10))), Err(InvalidTool::LongDescription));
         assert_eq!(read(&tool(&"x".repeat(65 << 10))), Err(InvalidTool::TooLong));
-        assert!(matches!(read(&json!({ "name": "add" })), Err(InvalidTool::Form(_))));
-        assert!(matches!(read(&json!({ "name": "add", "description": 1 })), Err(InvalidTool::Form(_))));
+        let nest = format!(r#"{{"name":"add","inputSchema":{}}}"#, raw_nest(15));
+        let deep = format!(r#"{{"name":"add","inputSchema":{}}}"#, nested(70));
+        let many = json!({ "name": "add", "annotations": vec![0; 10_000] }).to_string();
+        let twice = r#"{"name":"add","inputSchema":{"type":"object","type":"array"}}"#;
+        for wrong in
+            [&nest, &deep, &many, twice, r#"{"name":"add"}"#, r#"{"name":"add","description":1}"#, "[]"]
+        {
+            let read = ToolDefinition::read(wrong);
+            assert!(matches!(read, Err(InvalidTool::Form(_))), "{read:?}");
+        }
     }
 
     #[test]
@@ -216,15 +234,19 @@ mod tests {
         let names = ["add", "Add", "\u{430}dd", "add ", "get", "get", &"x".repeat(10_000)];
         let tools: Vec<_> =
             names.iter().map(|name| json!({ "name": name, "inputSchema": { "type": "object" } })).collect();
-        let page: ToolPage = serde_json::from_str(&json!({ "tools": tools }).to_string()).unwrap();
+        let text = json!({ "tools": tools }).to_string();
+        let page: ToolPage<'_> = json::from_str(&text, Bounds::STORED).unwrap();
         let mut listing = Listing::default();
         listing.add(&page, |name| ["add", "get"].contains(&name)).unwrap();
         assert_eq!((listing.tools.len(), listing.others), (2, 4));
         assert!(listing.tools["add"].is_ok());
         assert_eq!(listing.tools["get"], Err(InvalidTool::Twice));
         let many = |count: usize| json!({ "tools": vec![json!({ "name": "x" }); count] }).to_string();
-        assert!(serde_json::from_str::<ToolPage>(&many(MAX_TOOLS + 1)).is_err(), "of a page");
-        let page: ToolPage = serde_json::from_str(&many(MAX_TOOLS)).unwrap();
-        assert!(listing.add(&page, |_| false).is_err(), "of all pages");
+        let add = |listing: &mut Listing, count: usize| {
+            listing.add(&json::from_str(&many(count), Bounds::STORED).unwrap(), |_| false)
+        };
+        assert!(add(&mut Listing::default(), MAX_TOOLS).is_ok(), "the control");
+        assert!(add(&mut Listing::default(), MAX_TOOLS + 1).is_err(), "of a page");
+        assert!(add(&mut listing, MAX_TOOLS).is_err(), "of all pages");
     }
 }

@@ -1,12 +1,15 @@
 //! frame reads messages of JSON-RPC, one at a time. Pure.
 //!
-//! A message has one meaning or is none: its own members occur once. What is inside a result is not looked at here.
+//! A message has one meaning or is none. What is inside a result is read elsewhere, within narrower bounds.
 
+use platform_core::json::{self, Bounds, Raw, RawBuf};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::{error::ServerError, text::quote};
 
+/// Bounds of a message; a link bounds its bytes. They are wide, because a message beyond them ends the session, and a bad
+/// result or definition ends a call alone.
+const BOUNDS: Bounds = Bounds::of(usize::MAX).with_depth(10_000).with_values(1_000_000);
 /// Longest id of a request that a server makes.
 const MAX_ID: usize = 200;
 
@@ -14,23 +17,21 @@ const MAX_ID: usize = 200;
 #[derive(Debug)]
 pub(crate) enum RpcFrame {
     /// Answer to the request `id` of this program.
-    Answer { id: u64, result: Result<Box<RawValue>, ServerError> },
+    Answer { id: u64, result: Result<RawBuf, ServerError> },
     /// Request of the server.
-    Request { id: Box<RawValue>, method: String },
+    Request { id: RawBuf, method: String },
     /// Message that wants no answer.
     Notification { method: String },
 }
 
 #[derive(Deserialize)]
-struct RawFrame {
+struct RawFrame<'t> {
     jsonrpc: String,
-    #[serde(default)]
-    id: Option<Box<RawValue>>,
-    #[serde(default)]
+    #[serde(borrow)]
+    id: Option<Raw<'t>>,
     method: Option<String>,
-    #[serde(default)]
-    result: Option<Box<RawValue>>,
-    #[serde(default)]
+    #[serde(borrow)]
+    result: Option<Raw<'t>>,
     error: Option<RpcFailure>,
 }
 
@@ -51,7 +52,7 @@ impl RpcFrame {
         let wrong = |problem: &str| {
             ServerError::protocol(format!("{problem}: `{}`", quote(&text[..text.floor_char_boundary(80)])))
         };
-        let envelope: RawFrame = serde_json::from_str(text).map_err(|error| {
+        let envelope: RawFrame<'_> = json::from_str(text, BOUNDS).map_err(|error| {
             // The error quotes nothing of the text but names of members.
             wrong(&format!("a line is no message ({})", quote(&error.to_string())))
         })?;
@@ -67,13 +68,13 @@ impl RpcFrame {
                 if !is_id || id.get().len() > MAX_ID {
                     return Err(wrong("a request has an id that is none"));
                 }
-                Ok(Self::Request { id, method: quote(&method) })
+                Ok(Self::Request { id: id.to_buf(), method: quote(&method) })
             }
             RawFrame { method: None, id: Some(id), result, error, .. } => {
                 let number =
                     id.get().parse().map_err(|_other| wrong("an answer has an id that no request has"))?;
                 let result = match (result, error) {
-                    (Some(result), None) => Ok(result),
+                    (Some(result), None) => Ok(result.to_buf()),
                     (None, Some(RpcFailure { code, message })) => {
                         Err(ServerError::Refused { code, message: quote(&message) })
                     }
@@ -89,6 +90,7 @@ impl RpcFrame {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::tests::{nested, raw_nest};
 
     #[test]
     fn a_message_has_one_meaning() {
@@ -110,18 +112,19 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#,
             r#"{"jsonrpc":"2.0"}"#,
+            &format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, raw_nest(15)),
+            &format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}}}"#, nested(100_000)),
         ] {
             assert!(matches!(RpcFrame::read(bad.as_bytes()), Err(ServerError::Protocol { .. })), "{bad}");
         }
         assert!(RpcFrame::read(b"{\"jsonrpc\":\"2.0\",\"method\":\"\xff\"}").is_err(), "it is not UTF-8");
-        let deep =
-            format!(r#"{{"jsonrpc":"2.0","id":1,"result":{}1{}}}"#, "[".repeat(100_000), "]".repeat(100_000));
-        let RpcFrame::Answer { result: Ok(deep), .. } = RpcFrame::read(deep.as_bytes()).unwrap() else {
-            panic!("the frame of a deep result is an answer")
-        };
-        assert!(
-            serde_json::from_str::<serde_json::Value>(deep.get()).is_err(),
-            "its reader finds it too deep"
-        );
+        for result in [nested(1000), raw_nest(15)] {
+            let message = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#);
+            let read = RpcFrame::read(message.as_bytes()).unwrap();
+            assert!(
+                matches!(read, RpcFrame::Answer { id: 1, result: Ok(_) }),
+                "the result's reader refuses it"
+            );
+        }
     }
 }

@@ -11,7 +11,6 @@
 //!
 //! Does not decide who may call a tool, or which description is accepted.
 
-mod bounds;
 mod container_guard;
 mod containers;
 mod definition;

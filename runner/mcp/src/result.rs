@@ -2,20 +2,22 @@
 //!
 //! Texts are data: nothing in them is read as a message of the protocol. Images and other bytes are not passed on.
 
-use platform_core::id::ToolServerName;
+use platform_core::{
+    id::ToolServerName,
+    json::{self, Bounds, RawBuf},
+};
 use serde::Deserialize;
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{Map, Value, json};
 
 use crate::{
-    bounds::{BoundedList, has_more_values},
     error::ServerError,
     text::{clean, clean_value, quote},
 };
 
 /// Most blocks of a result. Each takes far more memory than its text.
 const MAX_BLOCKS: usize = 1000;
-/// Most values of a result, those of its structured content included.
-const MAX_VALUES: usize = 50_000;
+/// Bounds of a result, whose bytes are those of a message.
+const BOUNDS: Bounds = Bounds::of(usize::MAX).with_values(50_000);
 /// Member that marks a result. It comes before all others.
 const MARK: &str = "_untrusted";
 
@@ -31,7 +33,7 @@ pub struct ServerResult {
 #[derive(Deserialize)]
 struct RawResult {
     #[serde(default)]
-    content: BoundedList<ContentBlock, MAX_BLOCKS>,
+    content: Vec<ContentBlock>,
     #[serde(rename = "structuredContent", default)]
     structured: Option<Map<String, Value>>,
     #[serde(rename = "isError", default)]
@@ -69,20 +71,16 @@ impl ServerResult {
     ///
     /// # Errors
     /// [`ServerError::Protocol`].
-    pub(crate) fn read(raw: &RawValue) -> Result<Self, ServerError> {
-        // serde would read a list as the fields of a struct.
-        if !raw.get().starts_with('{') {
-            return Err(ServerError::protocol("a result is no object"));
-        }
-        if has_more_values(raw.get(), MAX_VALUES) {
-            return Err(ServerError::protocol(format!("a result has more than {MAX_VALUES} values")));
-        }
+    pub(crate) fn read(raw: &RawBuf) -> Result<Self, ServerError> {
         let RawResult { content, structured, is_error } =
-            serde_json::from_str(raw.get()).map_err(|error| {
+            json::from_str(raw.get(), BOUNDS).map_err(|error| {
                 ServerError::protocol(format!("a result has another form: {}", quote(&error.to_string())))
             })?;
+        if content.len() > MAX_BLOCKS {
+            return Err(ServerError::protocol(format!("a result has more than {MAX_BLOCKS} items")));
+        }
         let structured = structured.map(|members| clean_value(Value::Object(members)));
-        Ok(Self { blocks: content.0.into_iter().map(ContentBlock::shown).collect(), structured, is_error })
+        Ok(Self { blocks: content.into_iter().map(ContentBlock::shown).collect(), structured, is_error })
     }
 
     /// Returns the result with a mark that a model sees.
@@ -134,10 +132,13 @@ impl ContentBlock {
 
 #[cfg(test)]
 mod tests {
+    use platform_core::json::RawBuf;
+
     use super::*;
+    use crate::tests::raw_nest;
 
     fn read(value: &Value) -> Result<ServerResult, ServerError> {
-        ServerResult::read(&serde_json::value::to_raw_value(value).unwrap())
+        ServerResult::read(&json::from_str(&value.to_string(), Bounds::STORED).unwrap())
     }
 
     fn marked(value: &Value) -> Value {
@@ -169,6 +170,13 @@ mod tests {
     }
 
     #[test]
+    fn a_result_that_nests_is_refused() {
+        let result: RawBuf =
+            json::from_str(&format!(r#"{{"structuredContent":{}}}"#, raw_nest(15)), Bounds::STORED).unwrap();
+        assert!(matches!(ServerResult::read(&result), Err(ServerError::Protocol { .. })));
+    }
+
+    #[test]
     fn bytes_are_left_out() {
         let shown = marked(&json!({ "content": [
             { "type": "image", "data": "AAAA", "mimeType": "image/png" },
@@ -194,10 +202,10 @@ mod tests {
         let blocks = |count: usize| json!({ "content": vec![json!({ "type": "text", "text": "" }); count] });
         assert_eq!(read(&blocks(MAX_BLOCKS)).unwrap().blocks.len(), MAX_BLOCKS);
         let structured = |count: usize| json!({ "structuredContent": { "a": vec![0; count] } });
-        assert!(read(&structured(MAX_VALUES - 10)).is_ok(), "the control");
+        assert!(read(&structured(BOUNDS.values - 10)).is_ok(), "the control");
         for (value, words) in [
             (blocks(MAX_BLOCKS + 1), "more than 1000 items"),
-            (structured(MAX_VALUES), "more than 50000 values"),
+            (structured(BOUNDS.values), "more than 50000 values"),
         ] {
             let error = read(&value).unwrap_err();
             assert!(
@@ -215,6 +223,7 @@ mod tests {
             json!({ "content": "text" }),
             json!({ "content": [{}] }),
             json!({ "structuredContent": 1 }),
+            json!({ "structuredContent": { "a": (0..70).fold(json!(1), |inner, _| json!([inner])) } }),
         ] {
             assert!(matches!(read(&bad), Err(ServerError::Protocol { .. })), "{bad}");
         }

@@ -5,10 +5,10 @@ use std::{
     time::Duration,
 };
 
-use platform_core::{connection::ConnectionId, limit::Millis};
+use platform_core::{connection::ConnectionId, json::RawBuf, limit::Millis};
 use platform_runtime::settings::ToolServer;
 use serde::Deserialize;
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
@@ -57,7 +57,7 @@ struct Initialized {
 }
 
 impl Link {
-    async fn request(&self, method: &str, params: &Value) -> Result<Box<RawValue>, ServerError> {
+    async fn request(&self, method: &str, params: &Value) -> Result<RawBuf, ServerError> {
         match self {
             Self::Stdio(link) => link.request(method, params).await,
             Self::Http(link) => link.request(method, params).await,
@@ -65,7 +65,7 @@ impl Link {
     }
 
     /// Sends a request that is answered at once.
-    async fn control(&self, method: &str, params: &Value) -> Result<Box<RawValue>, ServerError> {
+    async fn control(&self, method: &str, params: &Value) -> Result<RawBuf, ServerError> {
         match timeout(CONTROL_TIMEOUT, self.request(method, params)).await {
             Ok(answer) => answer,
             Err(_elapsed) => Err(ServerError::TimedOut { seconds: CONTROL_TIMEOUT.as_secs() }),
@@ -100,8 +100,8 @@ impl ServerSession {
         let client = json!({ "name": "sluicegate", "version": env!("CARGO_PKG_VERSION") });
         let params = json!({ "protocolVersion": VERSIONS[0], "capabilities": {}, "clientInfo": client });
         let answer = link.control("initialize", &params).await?;
-        let Initialized { version } = serde_json::from_str(answer.get())
-            .map_err(|_other| ServerError::protocol("it names no version of the protocol"))?;
+        let Initialized { version } =
+            answer.read().map_err(|_other| ServerError::protocol("it names no version of the protocol"))?;
         let Some(version) = VERSIONS.into_iter().find(|known| *known == version) else {
             return Err(ServerError::Version { found: quote(&version), known: VERSIONS.join(", ") });
         };
@@ -194,8 +194,11 @@ impl ServerSession {
         let mut params = json!({});
         for _ in 0..MAX_PAGES {
             let answer = self.link.control("tools/list", &params).await?;
-            let page: ToolPage = serde_json::from_str(answer.get()).map_err(|error| {
-                ServerError::protocol(format!("its list of tools has another form: {error}"))
+            let page: ToolPage<'_> = answer.read().map_err(|error| {
+                ServerError::protocol(format!(
+                    "its list of tools has another form: {}",
+                    quote(&error.to_string())
+                ))
             })?;
             listing.add(&page, |name| self.wanted.iter().any(|wanted| wanted == name))?;
             match page.next {

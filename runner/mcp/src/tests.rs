@@ -73,6 +73,19 @@ impl Double {
     }
 }
 
+/// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+pub(crate) fn raw_nest(layers: usize) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+    (0..layers).fold("1".to_owned(), |inner, _| {
+        format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+    })
+}
+
+/// Returns an array of this depth.
+pub(crate) fn nested(depth: usize) -> String {
+    "[".repeat(depth) + &"]".repeat(depth)
+}
+
 fn initialized(version: &str) -> Value {
     json!({ "protocolVersion": version, "capabilities": {}, "serverInfo": { "name": "double", "version": "1" } })
 }
@@ -185,7 +198,10 @@ async fn another_version_is_refused() {
 
 #[tokio::test]
 async fn what_is_no_message_ends_the_session() {
-    let rows: [(&[u8], &str); 7] = [
+    let nest =
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{{\"structuredContent\":{}}}}}\n", raw_nest(15));
+    let rows: [(&[u8], &str); 8] = [
+        (nest.as_bytes(), "reserved"),
         (b"Server is running\n", "no message"),
         (b"\xff\xfe\n", "not UTF-8"),
         (b"{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}\n", "which was not made"),
@@ -195,13 +211,30 @@ async fn what_is_no_message_ends_the_session() {
         (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":1}}\n", "another form"),
     ];
     for (bytes, words) in rows {
+        let bytes = bytes.to_vec();
         let error = call(move |mut double, _call| async move {
-            double.print(bytes).await;
+            double.print(&bytes).await;
             double.next().await;
         });
         let error = error.await.unwrap_err();
         assert!(is_protocol(&error, words) && error.may_have_run(), "{words}: {error}");
     }
+}
+
+#[tokio::test]
+async fn a_deep_result_ends_its_call_alone() {
+    let session = open(|mut double| async move {
+        let first = double.until_call().await.unwrap();
+        let deep = (0..100).fold(json!(1), |inner, _| json!([inner]));
+        double.answer(&first, json!({ "structuredContent": { "a": deep } })).await;
+        let second = double.until_call().await.unwrap();
+        double.answer(&second, done()).await;
+        double.next().await;
+    });
+    let session = session.await.unwrap();
+    let error = session.call("add", &json!({})).await.unwrap_err();
+    assert!(is_protocol(&error, "deeper than 64 levels"), "{error}");
+    assert!(session.call("add", &json!({})).await.is_ok());
 }
 
 #[tokio::test]

@@ -4,11 +4,13 @@
 
 use std::borrow::Cow;
 
+use platform_core::json::{self, Bounds, Raw};
 use serde::{Deserialize, Deserializer, de};
-use serde_json::value::RawValue;
 
 /// Most bytes of an id or a name. LiteLLM makes ids of more than a KiB for models that sign their calls.
 const MAX_WORD: usize = 4096;
+/// Bounds of a line. The collector of the output bounds its length.
+const BOUNDS: Bounds = Bounds::of(usize::MAX);
 /// Most bytes of an error code.
 const MAX_CODE: usize = 256;
 /// Escape of the character that stands for an unreadable one.
@@ -95,7 +97,7 @@ struct ToolCallFields<'l> {
     #[serde(deserialize_with = "word")]
     name: String,
     #[serde(borrow)]
-    arguments: &'l RawValue,
+    arguments: Raw<'l>,
 }
 
 #[derive(Deserialize)]
@@ -139,7 +141,7 @@ fn code<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> 
     if is_code { Ok(text) } else { Err(de::Error::custom("no code of 1 to 256 bytes in one line")) }
 }
 
-/// Replaces escaped UTF-16 surrogates without their other half: many languages can print them, and serde refuses them.
+/// Replaces escaped UTF-16 surrogates without their other half: many languages can print them, and no reader of texts takes them.
 fn replace_lone_surrogates(line: &str) -> Cow<'_, str> {
     if !line.contains("\\ud") && !line.contains("\\uD") {
         return Cow::Borrowed(line);
@@ -183,32 +185,26 @@ impl AgentLine {
     ///
     /// # Errors
     /// The reason why the line is not in the format.
-    pub fn parse(line: &str) -> Result<Self, serde_json::Error> {
-        Self::parse_whole(&replace_lone_surrogates(line))
-    }
-
-    fn parse_whole(line: &str) -> Result<Self, serde_json::Error> {
-        // Serde would read the fields of a list, too.
-        if !line.trim_ascii_start().starts_with('{') {
-            return Err(de::Error::custom("not a JSON object"));
-        }
-        Ok(match serde_json::from_str::<TypeField>(line)?.r#type {
-            LineType::Text => Self::Text(serde_json::from_str::<TextFields>(line)?.text),
+    pub fn parse(line: &str) -> Result<Self, json::Error> {
+        let line = replace_lone_surrogates(line);
+        let line: Raw<'_> = json::from_str(&line, BOUNDS)?;
+        Ok(match line.read::<TypeField>()?.r#type {
+            LineType::Text => Self::Text(line.read::<TextFields>()?.text),
             LineType::ToolCall => {
-                let ToolCallFields { id, name, arguments } = serde_json::from_str(line)?;
+                let ToolCallFields { id, name, arguments } = line.read()?;
                 Self::ToolCall { id, name, arguments: arguments.get().to_owned() }
             }
             LineType::ToolResult => {
-                let ToolResultFields { id, result, is_error } = serde_json::from_str(line)?;
+                let ToolResultFields { id, result, is_error } = line.read()?;
                 Self::ToolResult { id, result, is_error }
             }
             LineType::Usage => {
-                let UsageFields { input_tokens, output_tokens, cached_tokens } = serde_json::from_str(line)?;
+                let UsageFields { input_tokens, output_tokens, cached_tokens } = line.read()?;
                 Self::Usage { input_tokens, output_tokens, cached_tokens }
             }
-            LineType::Result => Self::End(AgentEnd::Result(serde_json::from_str::<TextFields>(line)?.text)),
+            LineType::Result => Self::End(AgentEnd::Result(line.read::<TextFields>()?.text)),
             LineType::Error => {
-                let ErrorFields { code, message } = serde_json::from_str(line)?;
+                let ErrorFields { code, message } = line.read()?;
                 Self::End(AgentEnd::Error { code, message })
             }
         })
@@ -233,6 +229,14 @@ mod tests {
 
     fn text(text: &str) -> String {
         text.to_owned()
+    }
+
+    /// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+    fn raw_nest(layers: usize) -> String {
+        let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        (0..layers).fold("1".to_owned(), |inner, _| {
+            format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+        })
     }
 
     #[test]
@@ -273,6 +277,7 @@ mod tests {
     fn a_line_of_another_form_is_an_error() {
         let long =
             format!(r#"{{"type":"tool_call","id":"{}","name":"a","arguments":{{}}}}"#, "i".repeat(4097));
+        let nested = format!(r#"{{"type":"text","text":{}}}"#, raw_nest(15));
         for line in [
             "",
             "Compiling sluice",
@@ -291,9 +296,20 @@ mod tests {
             r#"{"type":"usage","input_tokens":-1}"#,
             r#"{"type":"error","message":"why"}"#,
             r#"{"type":"error","code":"why\nsluice: next: rm"}"#,
+            r#"{"type":{"text":null},"text":"t"}"#,
             &long,
+            &nested,
         ] {
             assert!(AgentLine::parse(line).is_err(), "{line}");
+        }
+    }
+
+    #[test]
+    fn arguments_are_passed_on_unread() {
+        for written in [raw_nest(15), r#"{"a":1,"a":2}"#.to_owned()] {
+            let line = format!(r#"{{"type":"tool_call","id":"c","name":"n","arguments":{written}}}"#);
+            let AgentLine::ToolCall { arguments, .. } = AgentLine::parse(&line).unwrap() else { panic!() };
+            assert_eq!(arguments, written);
         }
     }
 

@@ -7,7 +7,11 @@ use std::{
     time::Duration,
 };
 
-use platform_core::{id::RepoName, limit::ByteSize};
+use platform_core::{
+    id::RepoName,
+    json::{self, Bounds},
+    limit::ByteSize,
+};
 use platform_runtime::{
     file,
     lock::Lock,
@@ -126,7 +130,7 @@ fn read(path: &Path) -> Result<Option<RepoEntry>, Error> {
     match file::text(path, MAX_ENTRY) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::file("read", path)(error)),
-        Ok(text) => serde_json::from_str(&text)
+        Ok(text) => json::from_str(&text, Bounds::STORED)
             .map(Some)
             .map_err(|error| Error::file("read", path)(io::Error::new(io::ErrorKind::InvalidData, error))),
     }

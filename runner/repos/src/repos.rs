@@ -4,6 +4,7 @@ use std::path::Path;
 
 use platform_core::{
     id::{InstallationId, RepoName},
+    json::{self, Bounds},
     sync_report::SyncReport,
 };
 use platform_runtime::settings::Settings;
@@ -178,5 +179,5 @@ impl Repos {
 
 /// Returns the report in a line of a mirror's output.
 pub(crate) fn parse_report(line: &str) -> Option<SyncReport> {
-    serde_json::from_str(line).ok()
+    json::from_str(line, Bounds::of(usize::MAX)).ok()
 }

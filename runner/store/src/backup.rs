@@ -22,6 +22,7 @@ use sqlx::{AssertSqlSafe, Column, Row, TypeInfo, ValueRef, any::AnyRow};
 use super::{
     Store, Tx,
     error::{Error, failed},
+    row::stored_json,
     schema::{self, SCHEMA, TABLES},
 };
 
@@ -233,8 +234,7 @@ impl<'p> BackupReader<'p> {
     /// Returns the next line after the head, and the hash of everything before it.
     fn line(&mut self) -> Result<(BackupLine, Sha256), Error> {
         let (text, hash_before) = self.next()?;
-        let line = serde_json::from_str(&text)
-            .map_err(|_not_a_line| self.invalid("this line does not belong to a backup"))?;
+        let line = stored_json(&text).ok_or_else(|| self.invalid("this line does not belong to a backup"))?;
         Ok((line, hash_before))
     }
 
@@ -259,8 +259,7 @@ impl<'p> BackupReader<'p> {
     /// Reads the first line, and checks that this program can restore the backup.
     fn head(&mut self) -> Result<BackupHead, Error> {
         let (text, _) = self.next()?;
-        let head: BackupHead = serde_json::from_str(&text)
-            .ok()
+        let head: BackupHead = stored_json(&text)
             .filter(|head: &BackupHead| head.format == FORMAT)
             .ok_or_else(|| self.invalid("this is not a backup of a store"))?;
         let store = self.path.display().to_string();

@@ -11,7 +11,7 @@ use super::{
     RetryWhen, Store, Tx, UnixMillis,
     balances::Charges,
     error::{Error, failed},
-    row::{count, parsed, text},
+    row::{count, parsed, stored_json, text},
 };
 
 /// Name under which the store keeps the cursors of the journals whose calls it has.
@@ -61,7 +61,7 @@ pub struct RecordedCall {
 impl RecordedCall {
     fn read(row: &AnyRow) -> Result<Self, Error> {
         let place = CallPlace { journal: text(row, "journal")?, seq: count(row, "seq")? };
-        Ok(Self { place, record: parsed(row, "record", |text| serde_json::from_str(text).ok())? })
+        Ok(Self { place, record: parsed(row, "record", stored_json)? })
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
     AccountScope, RetryWhen, Store, Tx, UnixMillis,
     connection_place::{ConnectionPlace, MAX_CONNECTIONS},
     error::{Error, failed},
-    row::{count, number, parsed, text, time},
+    row::{count, number, parsed, stored_json, text, time},
 };
 
 /// Interval at which the last use of a connection is stored.
@@ -124,7 +124,7 @@ impl StoredConnection {
                 provider: parsed(row, "provider", |text| ConnectionProvider::parse(text).ok())?,
                 scope: parsed(row, "scope", |text| ConnectionScope::parse(text).ok())?,
             },
-            kind: parsed(row, "kind", |text| serde_json::from_str(text).ok())?,
+            kind: parsed(row, "kind", stored_json)?,
             state: parsed(row, "state", ConnectionState::parse)?,
             sealed: SealedText { key_id: text(row, "sealing_key")?, text: text(row, "sealed")? },
             version: count(row, "version")?,

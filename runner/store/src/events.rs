@@ -18,7 +18,7 @@ use super::{
     error::{Error, failed},
     position::{EventCursor, RecordedPosition},
     read::Event,
-    row::{count, storable},
+    row::{count, storable, stored_json},
 };
 
 /// Longest payload of an event of a batch.
@@ -146,8 +146,7 @@ impl Tx {
         let row = sqlx::query(GET_POSITION).bind(token.run_id.as_str()).fetch_one(self.connection()).await;
         let recorded_before: Option<String> =
             row.map_err(failed(action))?.try_get("events_recorded").map_err(failed(action))?;
-        let recorded_before =
-            recorded_before.and_then(|text| serde_json::from_str::<RecordedPosition>(&text).ok());
+        let recorded_before = recorded_before.and_then(|text| stored_json::<RecordedPosition>(&text));
         if recorded_before.is_some_and(|recorded_before| {
             recorded_before.epoch == token.epoch && recorded_before.batch >= batch.number
         }) {

@@ -3,16 +3,19 @@
 //! workspace has a time of its own. That of a thread is no longer kept once the thread has no turn, and the reaper
 //! removes it.
 
+use std::collections::BTreeMap;
+
 use platform_core::{
     id::{AccountId, ExternalId, RunId},
+    json::{self, Bounds, Raw},
     limit::Millis,
 };
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
     AccountScope, RetryWhen, Store, Tx,
     error::{Error, failed},
-    row::{number, parsed, text},
+    row::{number, parsed, stored_json, text},
 };
 
 /// Maximum number of runs in one transaction.
@@ -152,7 +155,7 @@ impl Tx {
         let failures = failures.fetch_all(self.connection()).await.map_err(failed(ACTION))?;
         for row in &failures {
             let payload = text(row, "payload")?;
-            let mut event: Value = serde_json::from_str(&payload).unwrap_or_default();
+            let mut event: Value = stored_json(&payload).unwrap_or_default();
             event["message"] = REMOVED.into();
             sqlx::query(CLEAR_FAILURE)
                 .bind(event.to_string())
@@ -168,11 +171,10 @@ impl Tx {
 
 /// Returns an order without its messages. What cannot be read as an order is removed whole.
 fn without_messages(order: &str) -> String {
-    match serde_json::from_str::<Value>(order) {
-        Ok(Value::Object(mut fields)) => {
-            fields.insert("messages".to_owned(), json!([]));
-            Value::Object(fields).to_string()
-        }
-        _ => "{}".to_owned(),
-    }
+    let Ok(mut fields) = json::from_str::<BTreeMap<String, Raw<'_>>>(order, Bounds::STORED) else {
+        return "{}".to_owned();
+    };
+    fields.remove("messages");
+    let kept = fields.into_iter().map(|(name, field)| format!(",{}:{}", Value::from(name), field.get()));
+    format!(r#"{{"messages":[]{}}}"#, kept.collect::<String>())
 }

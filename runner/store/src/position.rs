@@ -1,6 +1,9 @@
 //! Defines the position up to which the events of a run are recorded.
 
-use platform_core::event::OutputStream;
+use platform_core::{
+    event::OutputStream,
+    json::{self, Bounds},
+};
 use serde::{Deserialize, Serialize};
 
 use super::Error;
@@ -82,6 +85,8 @@ impl EventCursor {
     pub(super) fn read(text: Option<&str>) -> Result<Self, Error> {
         let Some(text) = text else { return Ok(Self::default()) };
         let corrupt = |_error| Error::Corrupt { what: "event position", value: text.to_owned() };
-        serde_json::from_str::<RecordedPosition>(text).map(|recorded| recorded.cursor).map_err(corrupt)
+        json::from_str::<RecordedPosition>(text, Bounds::STORED)
+            .map(|recorded| recorded.cursor)
+            .map_err(corrupt)
     }
 }

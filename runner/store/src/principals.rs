@@ -8,13 +8,13 @@ use platform_core::{
 };
 use platform_runtime::report;
 use runner_model::principal::{ApiToken, KeyId, PrincipalRole, TokenHash};
-use serde::{Serialize, de::DeserializeOwned};
-use sqlx::{Row, any::AnyRow};
+use serde::Serialize;
+use sqlx::any::AnyRow;
 
 use super::{
     RetryWhen, Store, Tx, UnixMillis,
     error::{Error, failed},
-    row::{number, parsed, time},
+    row::{number, optional, parsed, stored_json, time},
 };
 
 /// Interval at which the last use of a token is stored.
@@ -103,9 +103,9 @@ impl Principal {
             id: parsed(row, "principal", |text| PrincipalId::parse(text).ok())?,
             account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
             role: parsed(row, "role", |text| text.parse().ok())?,
-            agents: list(row, "agents")?,
-            repositories: list(row, "repositories")?,
-            limits: parsed(row, "limits", |text| serde_json::from_str(text).ok())?,
+            agents: optional(row, "agents", stored_json)?,
+            repositories: optional(row, "repositories", stored_json)?,
+            limits: parsed(row, "limits", stored_json)?,
             key_id: parsed(row, "key_id", KeyId::parse)?,
             created: UnixMillis(number(row, "created")?),
             rotated: time(row, "rotated")?,
@@ -121,15 +121,6 @@ impl Principal {
             Some(_) => Error::PrincipalRevoked { principal: self.id },
         }
     }
-}
-
-/// Returns the list in a column; `None` if there is none.
-fn list<T: DeserializeOwned>(row: &AnyRow, column: &'static str) -> Result<Option<Vec<T>>, Error> {
-    let text: Option<String> = row.try_get(column).map_err(failed("read a row"))?;
-    let read = text.map(|text| {
-        serde_json::from_str(&text).map_err(|_not_a_list| Error::Corrupt { what: column, value: text })
-    });
-    read.transpose()
 }
 
 /// Returns the text of a list, as a column has it.

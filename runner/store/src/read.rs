@@ -3,6 +3,7 @@
 use platform_core::{
     event::AgentEvent,
     id::{AccountId, AgentId, RunId},
+    json::{self, Bounds},
     traceparent::Traceparent,
 };
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use sqlx::{Row, any::AnyRow};
 use super::{
     EventCursor, Resource, RetryWhen, Run, Store, Tx, UnixMillis,
     error::{Error, failed},
-    row::{columns, count, number, text},
+    row::{columns, count, number, stored_json, text},
 };
 
 /// Filter of a list of runs.
@@ -90,7 +91,7 @@ impl Record {
             #[serde(default)]
             caller: Option<Traceparent>,
         }
-        serde_json::from_str::<Order>(&self.wanted).ok().and_then(|order| order.caller)
+        stored_json::<Order>(&self.wanted).and_then(|order| order.caller)
     }
 }
 
@@ -109,9 +110,10 @@ pub struct Event {
     pub payload: String,
 }
 
-/// Serializes `text` as the JSON that it contains, or as a string if it contains none.
+/// Serializes `text` as the JSON that it contains, or as a string if it contains none, or more values than memory is
+/// taken for.
 fn as_json<S: serde::Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
-    match serde_json::from_str::<serde_json::Value>(text) {
+    match json::from_str::<serde_json::Value>(text, Bounds::STORED.with_values(Bounds::VALUES)) {
         Ok(json) => json.serialize(serializer),
         Err(_) => serializer.serialize_str(text),
     }
@@ -276,7 +278,7 @@ impl Event {
     /// [`Error::Corrupt`] if it is not an event.
     pub fn event(&self) -> Result<AgentEvent, Error> {
         let corrupt = |_error| Error::Corrupt { what: "payload", value: self.payload.clone() };
-        serde_json::from_str(&self.payload).map_err(corrupt)
+        json::from_str(&self.payload, Bounds::STORED).map_err(corrupt)
     }
 
     pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {

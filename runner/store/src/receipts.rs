@@ -17,7 +17,7 @@ use sqlx::{Row, any::AnyRow};
 use super::{
     Month, RetryWhen, Store, Tx, UnixMillis,
     error::{Error, failed},
-    row::{count, number, parsed},
+    row::{count, number, parsed, stored_json},
 };
 
 const ADD: &str = "INSERT INTO receipts (source_system, source_reference, installation, receipt_kind, account, user_id, \
@@ -85,7 +85,7 @@ impl StoredReceipt {
             agent: parsed(row, "agent", |text| AgentId::parse(text).ok())?,
             executor: parsed(row, "executor_type", |text| word(ExecutorType::ALL, ExecutorType::word, text))?,
             model: optional("model")?.as_deref().map(JournalText::of),
-            tokens: parsed(row, "tokens", |text| serde_json::from_str(text).ok())?,
+            tokens: parsed(row, "tokens", stored_json)?,
             tokens_source: parsed(row, "tokens_source", |text| {
                 word(TokensSource::ALL, TokensSource::word, text)
             })?,

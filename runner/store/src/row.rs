@@ -5,10 +5,11 @@ use platform_core::{
     event::RunErrorCode,
     grant::Correlation,
     id::{AccountId, AgentId, InstallationId, RunId},
+    json::{self, Bounds},
     priority::Priority,
 };
 use runner_model::lifecycle::{Detail, Failure, State};
-use serde::{Serialize, Serializer};
+use serde::{Serialize, Serializer, de::DeserializeOwned};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
@@ -122,6 +123,11 @@ pub(super) fn parsed<T>(
     parse(&value).ok_or(Error::Corrupt { what: column, value })
 }
 
+/// Returns the value that the text of a column describes as JSON; `None` if it describes another one.
+pub(super) fn stored_json<T: DeserializeOwned>(text: &str) -> Option<T> {
+    json::from_str(text, Bounds::STORED).ok()
+}
+
 /// Returns the parsed text of a column that may be null.
 pub(super) fn optional<T>(
     row: &AnyRow,
@@ -158,7 +164,7 @@ impl Run {
             installation: parsed(row, "installation", |text| InstallationId::parse(text).ok())?,
             account: parsed(row, "account", |text| AccountId::parse(text).ok())?,
             agent: parsed(row, "agent", |text| AgentId::parse(text).ok())?,
-            correlation: parsed(row, "correlation", |text| serde_json::from_str(text).ok())?,
+            correlation: parsed(row, "correlation", stored_json)?,
             priority: priority(row)?,
             state: parsed(row, "state", |text| State::named(text, code))?,
             attempt: count(row, "attempt")?,
@@ -176,7 +182,7 @@ impl Run {
                 message: message.unwrap_or_default(),
                 detail: detail.map(Detail::new),
             }),
-            usage: optional(row, "usage", |text| serde_json::from_str(text).ok())?,
+            usage: optional(row, "usage", stored_json)?,
             model: row.try_get("model").map_err(failed("read a row"))?,
         })
     }

@@ -1,13 +1,13 @@
 //! arguments reads and validates the arguments of calls. Pure.
 //!
-//! A text that two parsers could read differently is refused: a member that occurs twice, or one nested deeper than any
-//! tool needs. Then the tool's schema decides.
+//! A text that two parsers could read differently is refused, and one nested deeper than any tool needs. Then the tool's
+//! schema decides.
 
-use std::{collections::BTreeSet, fmt};
+use std::collections::BTreeSet;
 
 use jsonschema::Validator;
-use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::{Map, Number, Value};
+use platform_core::json::{self, Bounds};
+use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::{
@@ -15,19 +15,10 @@ use crate::{
     tool::{ToolCode, ToolError},
 };
 
-/// Deepest nesting of arguments.
-const MAX_DEPTH: usize = 16;
-/// Most values in arguments.
-const MAX_VALUES: usize = 10_000;
+/// Bounds of arguments. The size of the request bounds their length.
+const BOUNDS: Bounds = Bounds::of(usize::MAX).with_depth(16).with_values(10_000);
 /// Most characters of a value in an error.
 const MAX_SHOWN: usize = 200;
-
-/// JSON without members that occur twice, of a bounded depth and number of values.
-struct Strict {
-    value: Value,
-    depth: usize,
-    values: usize,
-}
 
 /// Reads arguments: an object, which is empty for an empty text.
 ///
@@ -36,17 +27,8 @@ struct Strict {
 pub(crate) fn read(text: &str) -> Result<Value, ToolError> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     let invalid = |problem: String| ToolError::new(ToolCode::InvalidArguments, problem);
-    let strict: Strict = serde_json::from_str(text).map_err(|error| invalid(format!("`args`: {error}")))?;
-    if strict.depth > MAX_DEPTH {
-        return Err(invalid(format!("`args` is nested deeper than {MAX_DEPTH} levels")));
-    }
-    if strict.values > MAX_VALUES {
-        return Err(invalid(format!("`args` has more than {MAX_VALUES} values")));
-    }
-    if !strict.value.is_object() {
-        return Err(invalid("`args` is not an object".to_owned()));
-    }
-    Ok(strict.value)
+    let args: Value = json::from_str(text, BOUNDS).map_err(|error| invalid(format!("`args`: {error}")))?;
+    if args.is_object() { Ok(args) } else { Err(invalid("`args` is not an object".to_owned())) }
 }
 
 /// Compiled schema of a tool's arguments.
@@ -133,83 +115,19 @@ fn write_sorted(value: &Value, text: &mut String) {
     }
 }
 
-impl Strict {
-    const fn plain(value: Value) -> Self {
-        Self { value, depth: 0, values: 1 }
-    }
-}
-
-impl<'de> Deserialize<'de> for Strict {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(StrictVisitor)
-    }
-}
-
-struct StrictVisitor;
-
-impl<'de> Visitor<'de> for StrictVisitor {
-    type Value = Strict;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E>(self) -> Result<Strict, E> {
-        Ok(Strict::plain(Value::Null))
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Strict, E> {
-        Ok(Strict::plain(value.into()))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Strict, E> {
-        Ok(Strict::plain(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Strict, E> {
-        Ok(Strict::plain(value.into()))
-    }
-
-    fn visit_f64<E: de::Error>(self, value: f64) -> Result<Strict, E> {
-        let number = Number::from_f64(value).ok_or_else(|| E::custom("a number is not finite"))?;
-        Ok(Strict::plain(number.into()))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Strict, E> {
-        Ok(Strict::plain(value.into()))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Strict, A::Error> {
-        let mut strict = Strict::plain(Value::Null);
-        let mut all = Vec::new();
-        while let Some(item) = items.next_element::<Strict>()? {
-            strict.depth = strict.depth.max(item.depth);
-            strict.values += item.values;
-            all.push(item.value);
-        }
-        Ok(Strict { value: Value::Array(all), depth: strict.depth + 1, ..strict })
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Strict, A::Error> {
-        let mut strict = Strict::plain(Value::Null);
-        let mut all = Map::new();
-        while let Some(name) = members.next_key::<String>()? {
-            let member = members.next_value::<Strict>()?;
-            strict.depth = strict.depth.max(member.depth);
-            strict.values += member.values;
-            if all.insert(name.clone(), member.value).is_some() {
-                return Err(de::Error::custom(format!("`{}` occurs twice", name.escape_default())));
-            }
-        }
-        Ok(Strict { value: Value::Object(all), depth: strict.depth + 1, ..strict })
-    }
-}
-
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use serde_json::json;
 
     use super::*;
+
+    /// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+    pub(crate) fn raw_nest(layers: usize) -> String {
+        let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        (0..layers).fold("1".to_owned(), |inner, _| {
+            format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+        })
+    }
 
     #[test]
     fn a_text_of_two_meanings_is_refused() {
@@ -217,18 +135,21 @@ mod tests {
         assert_eq!(read("").unwrap(), json!({}));
         let deep = format!("{{\"a\":{}{}}}", "[".repeat(100), "]".repeat(100));
         let deeper = format!("{{\"a\":{}", "[".repeat(100_000));
-        let many = format!("{{\"a\":[{}1]}}", "1,".repeat(MAX_VALUES));
+        let many = format!("{{\"a\":[{}1]}}", "1,".repeat(BOUNDS.values));
+        let nested = raw_nest(15);
         for (text, problem) in [
             (r#"{"a":1,"a":2}"#, "`a` occurs twice"),
             (r#"{"x":{"a":1,"\u0061":2}}"#, "`a` occurs twice"),
             (deep.as_str(), "deeper than 16"),
-            (deeper.as_str(), "recursion limit"),
+            (deeper.as_str(), "deeper than 16"),
             (many.as_str(), "more than 10000"),
             ("[]", "not an object"),
             ("null", "not an object"),
-            ("{", "EOF"),
-            ("{} {}", "trailing"),
+            ("{", "breaks off"),
+            ("{} {}", "the end of the text"),
             (r#"{"a":1e999}"#, "out of range"),
+            (r#"{"a":18446744073709551617}"#, "out of range"),
+            (nested.as_str(), "reserved"),
         ] {
             let error = read(text).unwrap_err();
             assert_eq!(error.code, ToolCode::InvalidArguments.word());

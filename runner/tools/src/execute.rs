@@ -13,10 +13,11 @@ use platform_core::{
     connection::ConnectionId,
     host_tools::ToolOutcome,
     id::{AccountId, RunId, ToolName},
+    json::{self, Bounds},
 };
 use platform_runtime::{report, settings::Tools, task};
 use runner_store::{NewToolCall, Store, StoredToolCall, ToolCallBegun, ToolCallState};
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
@@ -32,6 +33,8 @@ use crate::{
     tool::{Effect, Invocation, ToolCode, ToolError, ToolResult},
 };
 
+/// Bounds of a stored result.
+const RESULT_BOUNDS: Bounds = Bounds::STORED.with_values(Bounds::VALUES);
 /// Lists that decide which tools a run may call.
 const LISTS: &str = "`host_tools` of its agent, of its account and of its order each have to name it";
 
@@ -353,8 +356,9 @@ fn stored_answer(stored: &StoredToolCall, new: &NewToolCall) -> Executed {
     let stored_error =
         |outcome| ToolError { outcome, code: text(&stored.code), message: text(&stored.message) };
     let result = match stored.state {
-        ToolCallState::Done => serde_json::from_str::<Value>(&text(&stored.result)).map_err(|_removed| {
-            ToolError::new(ToolCode::ResultRemoved, "the call was done, and its result was removed")
+        ToolCallState::Done => json::from_str(&text(&stored.result), RESULT_BOUNDS).map_err(|_unreadable| {
+            let message = "the call was done, and its result was removed, or cannot be read";
+            ToolError::new(ToolCode::ResultRemoved, message)
         }),
         ToolCallState::Failed => Err(stored_error(ToolOutcome::Failed)),
         ToolCallState::Denied => Err(stored_error(ToolOutcome::Denied)),

@@ -15,14 +15,14 @@ pub enum Durability {
     Machine,
 }
 
-/// Bounds of a workspace's content.
+/// WorkspaceBounds of a workspace's content.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct WorkspaceBounds {
     pub(super) size: ByteSize,
     pub(super) files: u64,
 }
 
-impl Bounds {
+impl WorkspaceBounds {
     /// Returns the bounds that `settings` give workspaces.
     pub(super) const fn of(settings: &Sandbox) -> Self {
         Self { size: settings.workspace_size, files: settings.max_workspace_files }

@@ -8,7 +8,7 @@ use std::{
 use platform_core::limit::ByteSize;
 use rustix::fs::statvfs;
 
-use super::bounds::Bounds;
+use super::bounds::WorkspaceBounds;
 
 /// Space on a disk, and the demands on it.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub struct DiskSpace {
     /// Bytes that have to stay free.
     reserve: ByteSize,
     /// Demand of one more workspace.
-    needed: Bounds,
+    needed: WorkspaceBounds,
 }
 
 /// The disk is too full for another workspace.
@@ -41,7 +41,7 @@ impl DiskSpace {
     /// Measures the disk of `root`.
     pub(super) fn measure(
         root: &Path,
-        needed: Bounds,
+        needed: WorkspaceBounds,
         promised: ByteSize,
         reserve: ByteSize,
     ) -> io::Result<Self> {

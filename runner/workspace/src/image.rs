@@ -20,7 +20,7 @@ use platform_core::limit::ByteSize;
 use platform_runtime::{lock::Lock, random, report};
 
 use super::{
-    bounds::{Bounds, Durability},
+    bounds::{Durability, WorkspaceBounds},
     error::Error,
     paths::WorkspacePaths,
     program::run,
@@ -48,8 +48,8 @@ const MKFS_OPTIONS: [&str; 10] = [
     "-E",
     "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
 ];
-/// Bounds of a trial image.
-const TRIAL_BOUNDS: Bounds = Bounds { size: ByteSize::mib(16), files: 64 };
+/// WorkspaceBounds of a trial image.
+const TRIAL_BOUNDS: WorkspaceBounds = WorkspaceBounds { size: ByteSize::mib(16), files: 64 };
 /// Prefix of a trial's name. Such a name is not a valid workspace id, so no trial counts as a workspace.
 const TRIAL_PREFIX: &str = ".trial-";
 /// Number of attempts to mount an image that no loop device has: all processes share the loop devices.
@@ -129,7 +129,7 @@ fn shares_mounts(docker: &Path) -> bool {
 }
 
 /// Creates an empty image at `paths`.
-pub(super) fn create(paths: &WorkspacePaths, bounds: Bounds) -> Result<(), Error> {
+pub(super) fn create(paths: &WorkspacePaths, bounds: WorkspaceBounds) -> Result<(), Error> {
     let image = &paths.image;
     let file = fs::File::create_new(image).map_err(Error::io("make", image))?;
     file.set_permissions(fs::Permissions::from_mode(0o600)).map_err(Error::io("set the mode of", image))?;

@@ -59,7 +59,7 @@ use tokio::{sync::oneshot, task::spawn_blocking};
 
 use self::{
     blocking::blocking,
-    bounds::Bounds,
+    bounds::WorkspaceBounds,
     paths::WorkspacePaths,
     root::{Form, Purpose, WorkspaceRoot},
 };
@@ -78,8 +78,8 @@ pub use self::{
 #[derive(Debug, Clone)]
 pub struct Workspaces {
     root: Arc<WorkspaceRoot>,
-    /// Bounds of new workspaces, and of those that are adopted.
-    bounds: Bounds,
+    /// WorkspaceBounds of new workspaces, and of those that are adopted.
+    bounds: WorkspaceBounds,
     /// Failures that workspaces have to survive from their next mount on.
     durability: Durability,
 }
@@ -127,7 +127,7 @@ impl Workspaces {
                 |()| Form::Image,
             ),
         };
-        let bounds = Bounds::of(settings);
+        let bounds = WorkspaceBounds::of(settings);
         let root =
             WorkspaceRoot { path: root, form, reserve: settings.disk_reserve, reserved: Mutex::default() };
         Ok(Self { root: Arc::new(root), bounds, durability })
@@ -164,7 +164,7 @@ impl Workspaces {
     /// Describes form, bounds and root for people.
     pub fn describe(&self) -> String {
         let WorkspaceRoot { path, form, .. } = &*self.root;
-        let Bounds { size, files } = self.bounds;
+        let WorkspaceBounds { size, files } = self.bounds;
         let what = match form {
             Form::Image => "images".to_owned(),
             Form::Directory { because: None } => "watched directories".to_owned(),
@@ -305,7 +305,7 @@ impl Workspaces {
             Form::Image => paths::MAX_OWN_FILES,
             Form::Directory { .. } => self.bounds.files,
         };
-        let needed = Bounds { size: self.bounds.size, files };
+        let needed = WorkspaceBounds { size: self.bounds.size, files };
         DiskSpace::measure(path, needed, ByteSize(promised), *reserve)
             .map_err(Error::io("ask for the room in", path))
     }
@@ -346,7 +346,7 @@ pub async fn exceeded_bound(
     size: ByteSize,
 ) -> Result<Option<Exceeded>, Error> {
     let paths = WorkspacePaths::of(root, id.as_str());
-    let bounds = Bounds::of(settings).sized(size);
+    let bounds = WorkspaceBounds::of(settings).sized(size);
     blocking(move || {
         if paths.has_image() {
             return if paths.is_mounted()? { paths.fullness() } else { Ok(None) };

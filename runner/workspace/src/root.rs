@@ -6,7 +6,7 @@ use platform_core::{id::WorkspaceId, limit::ByteSize};
 use platform_runtime::{report, socket::private_dir, sync::Mutex};
 
 use super::{
-    bounds::{Bounds, Durability},
+    bounds::{Durability, WorkspaceBounds},
     content::InitialContent,
     error::Error,
     image,
@@ -56,7 +56,7 @@ impl WorkspaceRoot {
     pub(super) fn create(
         &self,
         id: &WorkspaceId,
-        bounds: Bounds,
+        bounds: WorkspaceBounds,
         durability: Durability,
         purpose: &Purpose,
     ) -> Result<Workspace, Error> {
@@ -75,7 +75,7 @@ impl WorkspaceRoot {
     fn fill(
         &self,
         paths: &WorkspacePaths,
-        bounds: Bounds,
+        bounds: WorkspaceBounds,
         durability: Durability,
         purpose: &Purpose,
     ) -> Result<(), Error> {
@@ -99,7 +99,7 @@ impl WorkspaceRoot {
     pub(super) fn adopt(
         &self,
         id: &WorkspaceId,
-        bounds: Bounds,
+        bounds: WorkspaceBounds,
         durability: Durability,
     ) -> Result<Workspace, Error> {
         let paths = self.paths(id);
@@ -116,7 +116,7 @@ impl WorkspaceRoot {
         Ok(self.workspace(paths, bounds))
     }
 
-    fn workspace(&self, paths: WorkspacePaths, bounds: Bounds) -> Workspace {
+    fn workspace(&self, paths: WorkspacePaths, bounds: WorkspaceBounds) -> Workspace {
         let watched = (!paths.has_image()).then(|| WatchedTree::new(&paths.tree, bounds, self.reserve));
         let start = Some(paths.start).filter(|start| start.is_dir());
         Workspace { tree: paths.tree, start, watched }

@@ -21,7 +21,7 @@ use rustix::{
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{bounds::Bounds, disk_space::DiskSpace};
+use super::{bounds::WorkspaceBounds, disk_space::DiskSpace};
 
 /// Shortest interval between two measurements.
 const MIN_MEASURE_INTERVAL: Duration = Duration::from_millis(250);
@@ -59,12 +59,12 @@ impl fmt::Display for Exceeded {
 #[derive(Debug, Clone)]
 pub(super) struct WatchedTree {
     tree: PathBuf,
-    bounds: Bounds,
+    bounds: WorkspaceBounds,
     reserve: ByteSize,
 }
 
 impl WatchedTree {
-    pub(super) fn new(tree: &Path, bounds: Bounds, reserve: ByteSize) -> Self {
+    pub(super) fn new(tree: &Path, bounds: WorkspaceBounds, reserve: ByteSize) -> Self {
         Self { tree: tree.to_owned(), bounds, reserve }
     }
 
@@ -100,7 +100,7 @@ impl WatchedTree {
 
 /// Returns the space that `tree` uses, as far as paths can name its directories. A missing one uses none.
 pub(super) fn size(tree: &Path) -> io::Result<ByteSize> {
-    let bounds = Bounds { size: ByteSize(u64::MAX), files: u64::MAX };
+    let bounds = WorkspaceBounds { size: ByteSize(u64::MAX), files: u64::MAX };
     let mut size = TreeSize { bytes: 0, files: 0, bounds };
     match size.add_tree(tree) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(ByteSize(0)),
@@ -112,7 +112,7 @@ pub(super) fn size(tree: &Path) -> io::Result<ByteSize> {
 struct TreeSize {
     bytes: u64,
     files: u64,
-    bounds: Bounds,
+    bounds: WorkspaceBounds,
 }
 
 impl TreeSize {

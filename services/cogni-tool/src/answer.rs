@@ -7,7 +7,7 @@ const MAX_HEAD: usize = 64 * 1024;
 /// Most header fields of an answer.
 const MAX_FIELDS: usize = 64;
 /// Largest body of an answer. The gateway's own limit is far below by default.
-pub(crate) const MAX_BODY: u64 = 16 * 1024 * 1024;
+pub(crate) const MAX_BODY: usize = 16 * 1024 * 1024;
 /// Longest line that gives the length of a chunk.
 const MAX_CHUNK_LINE: u64 = 1024;
 
@@ -117,8 +117,8 @@ fn read_body(reader: &mut impl BufRead, length: BodyLength) -> Result<Vec<u8>, B
             read_chunk_end(reader)?;
         },
         BodyLength::UntilEnd => {
-            reader.by_ref().take(MAX_BODY + 1).read_to_end(&mut body)?;
-            if body.len() as u64 > MAX_BODY {
+            reader.by_ref().take(MAX_BODY as u64 + 1).read_to_end(&mut body)?;
+            if body.len() > MAX_BODY {
                 return Err(too_large());
             }
         }
@@ -127,11 +127,11 @@ fn read_body(reader: &mut impl BufRead, length: BodyLength) -> Result<Vec<u8>, B
 }
 
 const fn too_large() -> BrokenAnswer {
-    BrokenAnswer::TooLarge { part: "body", most: MAX_BODY }
+    BrokenAnswer::TooLarge { part: "body", most: MAX_BODY as u64 }
 }
 
 fn read_exactly(reader: &mut impl BufRead, length: u64, body: &mut Vec<u8>) -> Result<(), BrokenAnswer> {
-    if length > MAX_BODY - body.len() as u64 {
+    if length > (MAX_BODY - body.len()) as u64 {
         return Err(too_large());
     }
     // Memory grows with what arrives, not with what is announced.

@@ -3,12 +3,12 @@
 use std::io::{self, Read as _};
 
 use platform_core::{
-    host_tools::{EXEC_PATH, exec::ExecAnswer},
-    id::{InvalidId, ToolCallId},
+    host_tools::{EXEC_PATH, exec::ExecError},
+    id::{InvalidId, RunId, ToolCallId, ToolName},
+    json::{self, Bounds, Raw},
     name::env,
 };
-use serde::Serialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer};
 
 use crate::{
     arguments::{ArgumentSource, CallOrder},
@@ -18,16 +18,20 @@ use crate::{
 };
 
 /// Largest text of arguments. The gateway's own limit is far below by default.
-const MAX_ARGUMENTS: u64 = 16 * 1024 * 1024;
+const MAX_ARGUMENTS: usize = 16 * 1024 * 1024;
 
-/// Body of a call, as the gateway reads it.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Call<'c> {
-    run_id: &'c str,
-    call_id: &'c str,
-    tool: &'c str,
-    args: &'c RawValue,
+/// ToolAnswer to a call: a result or an error.
+#[derive(Deserialize)]
+struct ToolAnswer<'a> {
+    ok: bool,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<Raw<'a>>,
+    error: Option<ExecError>,
+}
+
+/// Reads a result that is there, also if it is `null`.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
 }
 
 /// Calls the tool once and returns its result as a line of JSON.
@@ -35,23 +39,33 @@ pub(crate) fn exec(settings: &ToolSettings, order: &CallOrder) -> Result<String,
     let no_run = || Error::Usage(format!("{} is not set: there is no run to call tools for", env::RUN_ID));
     let run_id = settings.run_id.as_ref().ok_or_else(no_run)?;
     let text = read_arguments(&order.arguments)?;
-    let invalid = |error| Error::Usage(format!("the arguments are not JSON: {error}"));
-    let args: &RawValue = serde_json::from_str(text.trim()).map_err(invalid)?;
+    let invalid = |error| Error::Usage(format!("the arguments cannot be read: {error}"));
+    let args = json::from_str(&text, Bounds::of(MAX_ARGUMENTS)).map_err(invalid)?;
     let call_id = match &order.call_id {
         Some(id) => id.clone(),
         None => new_call_id()?,
     };
     let id = call_id.as_str();
-    let call = Call { run_id: run_id.as_str(), call_id: id, tool: order.tool.as_str(), args };
-    let answer = gateway::post(&settings.gateway, EXEC_PATH, &call, Some(id))?;
-    match serde_json::from_slice(&answer.body) {
-        Ok(ExecAnswer::Done { result, .. }) if answer.status == 200 => Ok(format!("{result}\n")),
-        Ok(ExecAnswer::Failed { error, .. }) => Err(gateway::refused(answer.status, error, Some(id))),
+    let body = body(run_id, &call_id, &order.tool, args);
+    let answer = gateway::post(&settings.gateway, EXEC_PATH, &body, Some(id))?;
+    match json::from_slice(&answer.body, gateway::BOUNDS) {
+        Ok(ToolAnswer { ok: true, result: Some(result), .. }) if answer.status == 200 => {
+            Ok(format!("{}\n", gateway::line_of(result)))
+        }
+        Ok(ToolAnswer { ok: false, error: Some(error), .. }) => {
+            Err(gateway::refused(answer.status, error, Some(id)))
+        }
         _ => Err(gateway::reason_of(&answer, Some(id)).unwrap_or_else(|| Error::NoAnswer {
             reason: format!("status {} without a result or a reason", answer.status),
             call_id: Some(id.to_owned()),
         })),
     }
+}
+
+/// Returns the body of a call, with the arguments as they were written.
+fn body(run_id: &RunId, call_id: &ToolCallId, tool: &ToolName, args: Raw<'_>) -> String {
+    // None of the ids has a character that needs an escape.
+    format!(r#"{{"runId":"{run_id}","callId":"{call_id}","tool":"{tool}","args":{}}}"#, args.get())
 }
 
 fn read_arguments(source: &ArgumentSource) -> Result<String, Error> {
@@ -60,10 +74,11 @@ fn read_arguments(source: &ArgumentSource) -> Result<String, Error> {
         ArgumentSource::Stdin => {
             let mut text = String::new();
             let unreadable = |error| Error::Usage(format!("standard input: {error}"));
-            io::stdin().lock().take(MAX_ARGUMENTS + 1).read_to_string(&mut text).map_err(unreadable)?;
-            if text.len() as u64 > MAX_ARGUMENTS {
-                return Err(Error::Usage(format!("the arguments have more than {MAX_ARGUMENTS} bytes")));
-            }
+            io::stdin()
+                .lock()
+                .take(MAX_ARGUMENTS as u64 + 1)
+                .read_to_string(&mut text)
+                .map_err(unreadable)?;
             Ok(text)
         }
     }

@@ -2,15 +2,22 @@
 
 use std::io::Write as _;
 
-use platform_core::host_tools::{CodeMeaning, exec::ExecError};
-use serde::{Deserialize, Serialize};
+use platform_core::{
+    host_tools::{CodeMeaning, exec::ExecError},
+    json::{self, Bounds, Raw},
+};
+use serde::Deserialize;
 
 use crate::{
-    answer::{BrokenAnswer, HttpAnswer},
+    answer::{BrokenAnswer, HttpAnswer, MAX_BODY},
     connection::RequestStream,
     error::Error,
     settings::GatewayAddress,
 };
+
+/// Bounds of an answer. Results and schemas stay texts, so it matters little how many values they have. An answer is
+/// deeper than the result in it, which may be as deep as allowed.
+pub(crate) const BOUNDS: Bounds = Bounds::of(MAX_BODY).with_values(usize::MAX).with_depth(2 * Bounds::DEPTH);
 
 /// A body with a reason: that of a refusal or of a failed call.
 #[derive(Deserialize)]
@@ -22,10 +29,9 @@ struct Reason {
 pub(crate) fn post(
     address: &GatewayAddress,
     path: &str,
-    body: &impl Serialize,
+    body: &str,
     call_id: Option<&str>,
 ) -> Result<HttpAnswer, Error> {
-    let body = serde_json::to_vec(body).map_err(|error| Error::Usage(error.to_string()))?;
     let head = format!(
         "POST {base}{path} HTTP/1.1\r\nhost: {authority}\r\nuser-agent: cogni-tool/{version}\r\n\
          content-type: application/json\r\naccept: application/json, text/event-stream\r\n\
@@ -37,7 +43,7 @@ pub(crate) fn post(
     );
     let mut connection = RequestStream::open(address)?;
     // A gateway may refuse a request before it has all of it. Its answer says more than the broken pipe.
-    let sent = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(&body));
+    let sent = connection.write_all(head.as_bytes()).and_then(|()| connection.write_all(body.as_bytes()));
     HttpAnswer::read(connection).map_err(|error| {
         let cut_short = matches!(error, BrokenAnswer::Ended | BrokenAnswer::Read(_));
         let reason = match sent {
@@ -50,7 +56,7 @@ pub(crate) fn post(
 
 /// Returns the reason that `answer` gives, if it has one.
 pub(crate) fn reason_of(answer: &HttpAnswer, call_id: Option<&str>) -> Option<Error> {
-    let Reason { error } = serde_json::from_slice(&answer.body).ok()?;
+    let Reason { error } = json::from_slice(&answer.body, BOUNDS).ok()?;
     Some(refused(answer.status, error, call_id))
 }
 
@@ -68,6 +74,11 @@ fn meaning(status: u16, code: &str) -> CodeMeaning {
         429 | 503 => CodeMeaning::Unavailable,
         _ => CodeMeaning::Failed,
     })
+}
+
+/// Returns a value in one line. A line feed stands between its parts only: in a string it is escaped.
+pub(crate) fn line_of(value: Raw<'_>) -> String {
+    value.get().replace(['\n', '\r'], " ")
 }
 
 #[cfg(test)]

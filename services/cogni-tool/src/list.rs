@@ -1,30 +1,36 @@
 //! Lists the tools of the run through `tools/list` of the Model Context Protocol.
 
-use platform_core::host_tools::{MCP_PATH, exec::ExecError};
-use serde::{Deserialize, Serialize};
-use serde_json::json;
+use platform_core::{
+    host_tools::{MCP_PATH, exec::ExecError},
+    json::{self, Raw},
+};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{answer::HttpAnswer, arguments::ListForm, error::Error, gateway, settings::ToolSettings};
 
 /// Answer to `tools/list`.
 #[derive(Deserialize)]
-struct ListAnswer {
-    result: ListResult,
+struct ListAnswer<'a> {
+    #[serde(borrow)]
+    result: ListResult<'a>,
 }
 
 #[derive(Deserialize)]
-struct ListResult {
-    tools: Vec<ListedTool>,
+struct ListResult<'a> {
+    #[serde(borrow)]
+    tools: Vec<ListedTool<'a>>,
 }
 
 /// A tool as the list has it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct ListedTool {
+struct ListedTool<'a> {
     name: String,
     #[serde(default)]
     description: String,
-    input_schema: serde_json::Value,
+    #[serde(borrow)]
+    input_schema: Raw<'a>,
 }
 
 /// Error of JSON-RPC.
@@ -47,19 +53,22 @@ struct RpcErrorData {
 
 /// Returns the list as text.
 pub(crate) fn list(settings: &ToolSettings, form: ListForm) -> Result<String, Error> {
-    let question = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
-    let answer = gateway::post(&settings.gateway, MCP_PATH, &question, None)?;
+    let question = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let answer = gateway::post(&settings.gateway, MCP_PATH, question, None)?;
     let tools = read_tools(&answer)?;
     match form {
         ListForm::Text => Ok(tools.iter().map(ListedTool::line).collect()),
-        ListForm::Json => Ok(format!("{}\n", json!(tools))),
+        ListForm::Json => {
+            let tools: Vec<_> = tools.iter().map(ListedTool::json).collect();
+            Ok(format!("[{}]\n", tools.join(",")))
+        }
     }
 }
 
-fn read_tools(answer: &HttpAnswer) -> Result<Vec<ListedTool>, Error> {
+fn read_tools(answer: &HttpAnswer) -> Result<Vec<ListedTool<'_>>, Error> {
     let body = json_of(&answer.body);
     if answer.status == 200
-        && let Ok(ListAnswer { result }) = serde_json::from_slice(body)
+        && let Ok(ListAnswer { result }) = json::from_slice(body, gateway::BOUNDS)
     {
         return Ok(result.tools);
     }
@@ -67,7 +76,7 @@ fn read_tools(answer: &HttpAnswer) -> Result<Vec<ListedTool>, Error> {
         return Err(refusal);
     }
     let no_answer = |reason| Error::NoAnswer { reason, call_id: None };
-    Err(match serde_json::from_slice(body) {
+    Err(match json::from_slice(body, gateway::BOUNDS) {
         Ok(RpcFailure { error: RpcError { message, data: Some(RpcErrorData { code }) } }) => {
             gateway::refused(answer.status, ExecError { code, message }, None)
         }
@@ -84,7 +93,13 @@ fn json_of(body: &[u8]) -> &[u8] {
     if body.trim_ascii_start().starts_with(b"{") { body } else { data.unwrap_or(body) }
 }
 
-impl ListedTool {
+impl ListedTool<'_> {
+    fn json(&self) -> String {
+        let [name, description] = [&self.name, &self.description].map(|text| Value::from(text.as_str()));
+        let schema = gateway::line_of(self.input_schema);
+        format!(r#"{{"name":{name},"description":{description},"inputSchema":{schema}}}"#)
+    }
+
     /// Returns the name and the first line of the description.
     fn line(&self) -> String {
         let first = self.description.lines().next().unwrap_or_default();
@@ -113,7 +128,7 @@ mod tests {
         let tool = ListedTool {
             name: "a__b".into(),
             description: "one\u{1b}[2J\ntwo".into(),
-            input_schema: json!({}),
+            input_schema: Raw::NULL,
         };
         assert_eq!(tool.line(), format!("{:<32} one[2J\n", "a__b"));
     }

@@ -86,6 +86,14 @@ fn error(output: &Output) -> Value {
     serde_json::from_str(text).unwrap_or_else(|fault| panic!("{fault}: {text}"))
 }
 
+/// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+fn raw_nest(layers: usize) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+    (0..layers).fold("1".to_owned(), |inner, _| {
+        format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+    })
+}
+
 const CALL: [&str; 3] = ["exec", "core__get_current_time", r#"{"zone": "UTC"}"#];
 
 #[test]
@@ -103,6 +111,16 @@ fn a_result_is_printed_as_json() {
         json!({ "runId": "r1", "callId": id, "tool": "core__get_current_time", "args": { "zone": "UTC" } });
     assert_eq!(body, expected);
     assert_eq!(id.len(), 32);
+}
+
+#[test]
+fn a_result_is_printed_in_one_line() {
+    let result = "{ \"a\" :\r\n [1e400, 18446744073709551617,\n\"\\n\"] }";
+    let gateway = ScriptedGateway::start(&[&answer(200, &format!("{{\"ok\":true,\"result\":{result}}}"))]);
+    let output = run(&gateway.address, &CALL);
+    let expected = "{ \"a\" :   [1e400, 18446744073709551617, \"\\n\"] }\n";
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), expected));
+    gateway.requests();
 }
 
 #[test]
@@ -146,6 +164,7 @@ fn a_call_without_answer_is_not_sent_again() {
         answer(200, r#"{"ok":true}"#),
         answer(200, r#"{"ok":false,"result":1}"#),
         answer(500, r#"{"ok":true,"result":1}"#),
+        answer(200, &format!(r#"{{"ok":false,"error":{}}}"#, raw_nest(15))),
         "HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\n".to_owned(),
         "\u{0}\u{1}\r\n\r\n".to_owned(),
     ] {
@@ -176,8 +195,10 @@ fn a_gateway_that_is_away_is_unavailable() {
 #[test]
 fn nothing_is_sent_after_a_mistake() {
     let gateway = ScriptedGateway::start(&[]);
+    let deep = "[".repeat(100_000);
     for arguments in [
         &["exec", "a__b", "{"][..],
+        &["exec", "a__b", &deep],
         &["exec", "a__b", "{} {}"],
         &["exec", "a__b", ""],
         &["exec", "a__b", "-"],
@@ -239,6 +260,7 @@ fn a_list_that_does_not_come_has_a_code() {
             "gateway_unavailable",
         ),
         (answer(200, "[]"), 4, "gateway_unavailable"),
+        (answer(200, &LISTED.replace("\"The time.\\nMore.\"", &raw_nest(15))), 4, "gateway_unavailable"),
         (String::new(), 4, "gateway_unavailable"),
     ] {
         let gateway = ScriptedGateway::start(&[&text]);

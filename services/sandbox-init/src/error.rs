@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, io, path::PathBuf, time::Duration};
 
-use platform_core::{name::env, start};
+use platform_core::{json, name::env, start};
 
 /// Reason why no agent runs.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub(crate) enum Error {
     #[error("the start file {} has more than {} bytes", file.display(), start::MAX_SIZE)]
     TooLarge { file: PathBuf },
     #[error("the start file {} is invalid", file.display())]
-    Content { file: PathBuf, source: serde_json::Error },
+    Content { file: PathBuf, source: json::Error },
     #[error("cannot work in {}", directory.display())]
     Directory { directory: PathBuf, source: io::Error },
     #[error("cannot execute {}", program.display())]

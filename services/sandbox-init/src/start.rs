@@ -12,7 +12,10 @@ use std::{
     path::Path,
 };
 
-use platform_core::start::{MAX_SIZE, Start};
+use platform_core::{
+    json::{self, Bounds},
+    start::{MAX_SIZE, Start},
+};
 use rustix::{
     fs::inotify::{self, CreateFlags, Reader, WatchFlags},
     io::Errno,
@@ -70,5 +73,5 @@ fn read(file: &Path) -> Result<Start, Error> {
     if text.len() as u64 > MAX_SIZE {
         return Err(Error::TooLarge { file: file.to_owned() });
     }
-    serde_json::from_slice(&text).map_err(|source| Error::Content { file: file.to_owned(), source })
+    json::from_slice(&text, Bounds::STORED).map_err(|source| Error::Content { file: file.to_owned(), source })
 }

@@ -151,8 +151,8 @@ async fn a_bad_start_file_is_named_with_its_mistake() {
     let whole = start("true");
     let large = format!("{whole}{}", " ".repeat(1 << 20));
     for (content, code, mistake) in [
-        (&whole[..whole.len() / 2], 65, "is invalid: EOF while parsing"),
-        ("", 65, "is invalid: EOF while parsing"),
+        (&whole[..whole.len() / 2], 65, "is invalid: the JSON text breaks off"),
+        ("", 65, "is invalid: the JSON text breaks off"),
         (r#"{"argv":[],"working_directory":"/"}"#, 65, "is invalid: argv names no program"),
         (r#"{"argv":["true"],"working_directory":"/","cwd":1}"#, 65, "is invalid: unknown field `cwd`"),
         (&large, 65, "has more than 1048576 bytes"),

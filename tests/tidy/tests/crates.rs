@@ -105,7 +105,7 @@ const BELOW: [(&str, &[&str]); 33] = [
     ("services/sandbox-init", &["platform-core"]),
     ("bench", &[]),
     ("bench/peers/pingora", &[]),
-    ("fuzz", &["platform-core", "proxy", "gateway-bridge", "runner-api"]),
+    ("fuzz", &["platform-core", "proxy", "gateway-bridge"]),
     // Failpoints, and what is stored, from the runner, the handle from the bridge; all else is seen from outside. The
     // way of commits out of a workspace leads through three crates that must not know each other.
     (

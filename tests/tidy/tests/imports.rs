@@ -35,6 +35,15 @@ const READERS: [&str; 5] = [
     "tests/postgres/src/database.rs",
 ];
 
+/// Functions that read a JSON text without bounds.
+const UNBOUNDED_READERS: [&str; 5] = [
+    "serde_json::from_str",
+    "serde_json::from_slice",
+    "serde_json::from_reader",
+    "serde_json::Deserializer",
+    "serde_json::de",
+];
+
 /// The module that speaks to Docker.
 const DOCKER: &str = "runner/docker/src/docker/";
 
@@ -198,6 +207,22 @@ fn one_place_reads_the_environment() {
         }
     }
     assert_eq!(readers, BTreeSet::from(READERS), "files that read the environment");
+}
+
+#[test]
+fn one_reader_reads_json() {
+    let repository = repository();
+    let found = reaching(&repository, repository.product(), &UNBOUNDED_READERS);
+    assert!(found.is_empty(), "read it with platform_core::json, which bounds it: {found:#?}");
+
+    // The control: each of them is seen, and tests may use them.
+    for name in UNBOUNDED_READERS {
+        let source = format!("fn f() {{ {name}(x); }} #[cfg(test)] mod tests {{ use {name}; }}");
+        assert_eq!(
+            seen(&repository, &SourceFile::new("runner/api/src/sample.rs", &source), &[name]).len(),
+            1
+        );
+    }
 }
 
 #[test]

@@ -76,3 +76,34 @@ fn debug_information_of_crates_is_chosen() {
     let debug = &manifest["profile"]["dev"]["package"]["*"]["debug"];
     assert_eq!(debug.as_bool(), Some(false), "debug information of crates from elsewhere");
 }
+
+/// Features of serde_json with which a `Value` takes an object with a reserved member for something else, and parses the
+/// text beside it without a bound.
+const RESERVING: [&str; 2] = ["raw_value", "arbitrary_precision"];
+
+/// Returns the lines of `crates` that select serde_json with such a feature.
+fn reserving(crates: &BTreeSet<String>) -> Vec<&String> {
+    let reserves = |name: &&String| {
+        let features = name.split_once('[').map(|(_name, features)| features.trim_end_matches(']'));
+        name.starts_with("serde_json ")
+            && features.unwrap_or_default().split(',').any(|f| RESERVING.contains(&f))
+    };
+    crates.iter().filter(reserves).collect()
+}
+
+#[test]
+fn no_value_reads_a_string_as_json() {
+    let crates = everything();
+    assert!(crates.iter().any(|name| name.starts_with("serde_json ")), "serde_json is not found");
+    assert_eq!(reserving(&crates), Vec::<&String>::new(), "read JSON with platform_core::json instead");
+    // Its other crates are not on every machine, and none of them selects features of serde_json.
+    let fuzz = repository().text("fuzz/Cargo.toml").expect("the manifest is read");
+    assert!(!RESERVING.iter().any(|feature| fuzz.contains(feature)), "fuzz/Cargo.toml selects one");
+}
+
+#[test]
+fn reserving_features_are_seen() {
+    let selected = BTreeSet::from(["serde_json v1.0.1 [default,raw_value,std]".to_owned()]);
+    assert_eq!(reserving(&selected).len(), 1);
+    assert!(reserving(&BTreeSet::from(["serde_json v1.0.1 [default,std]".to_owned()])).is_empty());
+}

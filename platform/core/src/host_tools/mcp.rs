@@ -2,11 +2,13 @@
 //!
 //! JSON-RPC 2.0 (jsonrpc.org/specification), without batches, as the protocol has it since version 2025-06-18.
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::{Deserialize, Deserializer};
 
-use super::{is_object, is_shallow};
-use crate::id::ToolName;
+use super::BOUNDS;
+use crate::{
+    id::ToolName,
+    json::{self, Raw},
+};
 
 /// Method that executes a tool.
 pub const CALL: &str = "tools/call";
@@ -27,9 +29,12 @@ pub struct McpMessage {
 /// Reason why a body is no message that may pass.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMessage {
-    /// The body is not one JSON object in the form of JSON-RPC, or a member occurs twice.
+    /// The body is not one JSON object in the form of JSON-RPC.
     #[error(transparent)]
-    Form(#[from] serde_json::Error),
+    Form(#[from] json::Error),
+    /// The message is one of another JSON-RPC.
+    #[error("`jsonrpc` is not \"2.0\"")]
+    Version,
     /// The id is neither a number nor a text.
     #[error("`id` is neither a number nor a text")]
     Id,
@@ -38,23 +43,29 @@ pub enum InvalidMessage {
     NoId,
 }
 
+/// Form of every message.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Envelope<'b> {
+pub(super) struct Envelope<'b> {
     #[serde(borrow)]
-    jsonrpc: &'b RawValue,
+    jsonrpc: Raw<'b>,
+    /// The id, also if it is `null`.
+    #[serde(borrow, default, deserialize_with = "present")]
+    pub(super) id: Option<Raw<'b>>,
+    pub(super) method: String,
     #[serde(borrow)]
-    id: Option<&'b RawValue>,
-    method: String,
-    #[serde(borrow)]
-    params: Option<&'b RawValue>,
+    pub(super) params: Option<Raw<'b>>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Raw<'de>>, D::Error> {
+    Raw::deserialize(deserializer).map(Some)
 }
 
 #[derive(Deserialize)]
 struct CallParams<'b> {
     name: ToolName,
     #[serde(borrow)]
-    arguments: Option<&'b RawValue>,
+    arguments: Option<Raw<'b>>,
 }
 
 impl McpMessage {
@@ -63,35 +74,23 @@ impl McpMessage {
     /// # Errors
     /// If it is no message that may pass.
     pub fn read(body: &[u8]) -> Result<Self, InvalidMessage> {
-        if !is_object(body) {
-            return Err(InvalidMessage::Form(serde::de::Error::custom("the body is not a JSON object")));
+        let Envelope { jsonrpc, id, method, params } = json::from_slice(body, BOUNDS)?;
+        if jsonrpc.get() != r#""2.0""# {
+            return Err(InvalidMessage::Version);
         }
-        let envelope: Envelope<'_> = serde_json::from_slice(body)?;
-        if envelope.jsonrpc.get() != r#""2.0""# {
-            return Err(InvalidMessage::Form(serde::de::Error::custom("`jsonrpc` is not \"2.0\"")));
+        let id = id.map(Raw::get).filter(|id| *id != "null");
+        if id.is_some_and(|id| !is_id(id)) {
+            return Err(InvalidMessage::Id);
         }
-        let id = envelope.id.map(|id| Some(id.get()).filter(|id| is_id(id)).ok_or(InvalidMessage::Id));
-        let id = id.transpose()?.map(str::to_owned);
-        let params = envelope.params.map_or("null", RawValue::get);
-        if !is_shallow(params) {
-            return Err(InvalidMessage::Form(serde::de::Error::custom("`params` is nested too deeply")));
+        let id = id.map(str::to_owned);
+        if method != CALL {
+            return Ok(Self { id, method, tool: None, arguments: None });
         }
-        if envelope.method != CALL {
-            return Ok(Self { id, method: envelope.method, tool: None, arguments: None });
-        }
-        if !is_object(params.as_bytes()) {
-            return Err(InvalidMessage::Form(serde::de::Error::custom("`params` is not a JSON object")));
-        }
-        let CallParams { name, arguments } = serde_json::from_str(params)?;
+        let CallParams { name, arguments } = params.unwrap_or(Raw::NULL).read()?;
         if id.is_none() {
             return Err(InvalidMessage::NoId);
         }
-        Ok(Self {
-            id,
-            method: envelope.method,
-            tool: Some(name),
-            arguments: arguments.map(|raw| raw.get().to_owned()),
-        })
+        Ok(Self { id, method, tool: Some(name), arguments: arguments.map(|args| args.get().to_owned()) })
     }
 }
 

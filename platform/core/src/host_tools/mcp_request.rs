@@ -3,10 +3,16 @@
 //!
 //! A request without what its method demands is one for something that the server does not have.
 
-use serde::{Deserialize, Deserializer, de::Error as _};
-use serde_json::{Error, Map, Value, value::RawValue};
+use std::collections::BTreeMap;
 
-use super::{is_object, mcp::CALL};
+use serde::Deserialize;
+use serde_json::{Number, Value};
+
+use super::{
+    BOUNDS,
+    mcp::{CALL, Envelope},
+};
+use crate::json::{self, Raw};
 
 /// Member of `_meta` with the version of the protocol that the request speaks.
 pub const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
@@ -47,96 +53,92 @@ pub enum Asks {
     Other,
 }
 
-#[derive(Deserialize)]
-struct RequestEnvelope<'b> {
-    #[serde(default, deserialize_with = "read_id")]
-    id: Option<Value>,
-    method: String,
-    #[serde(borrow)]
-    params: Option<&'b RawValue>,
-}
+/// Reason why a server does not know what a message is.
+#[derive(Debug, thiserror::Error)]
+#[error("unrecognized JSON-RPC message")]
+pub struct Unrecognized;
 
+/// Members of an object, as they are written.
 #[derive(Default, Deserialize)]
-struct Params {
-    #[serde(rename = "_meta")]
-    meta: Option<Map<String, Value>>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct HandshakeParams {
-    protocol_version: String,
-    #[serde(rename = "capabilities")]
-    _capabilities: Map<String, Value>,
-    client_info: Map<String, Value>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct CallParams {
-    #[serde(rename = "arguments")]
-    _arguments: Option<Map<String, Value>>,
-    #[serde(rename = "inputResponses")]
-    _input_responses: Option<Map<String, Value>>,
-    #[serde(rename = "requestState")]
-    _request_state: Option<String>,
-}
+struct Members<'b>(#[serde(borrow)] BTreeMap<String, Option<Raw<'b>>>);
 
 impl McpRequest {
     /// Reads `body`, which is a message that may pass.
     ///
     /// # Errors
-    /// If the id is no whole number, `params` or its `_meta` is no object, or a number or a text cannot be represented.
-    pub fn read(body: &[u8]) -> Result<Self, Error> {
-        let whole: Value = serde_json::from_slice(body)?;
-        let unrecognized = |_form| Error::custom("unrecognized JSON-RPC message");
-        let RequestEnvelope { id, method, params } = serde_json::from_slice(body).map_err(unrecognized)?;
-        let params = params.map(RawValue::get);
-        if params.is_some_and(|params| !is_object(params.as_bytes())) {
-            return Err(Error::custom("unrecognized JSON-RPC message"));
-        }
-        let Params { meta } =
-            params.map_or_else(|| Ok(Params::default()), serde_json::from_str).map_err(unrecognized)?;
-        let meta = meta.unwrap_or_default();
+    /// If the id is no whole number and no text, or `params` or its `_meta` is no object.
+    pub fn read(body: &[u8]) -> Result<Self, Unrecognized> {
+        let Envelope { id, method, params, .. } =
+            json::from_slice(body, BOUNDS).map_err(|_form| Unrecognized)?;
+        let id = id.map(|id| read_id(id).ok_or(Unrecognized)).transpose()?;
+        let asks_nothing = method == "server/discover" && params.is_none();
+        let params = Members::of(params)?;
+        let meta = Members::of(params.get("_meta"))?;
         Ok(Self {
             id,
-            asks: what(&method, params),
-            version: meta.get(VERSION_KEY).and_then(Value::as_str).map(str::to_owned),
-            has_capabilities: meta.get(CAPABILITIES_KEY).is_some_and(Value::is_object),
-            has_name: name_member(&method).is_some_and(|name| whole["params"][name].is_string()),
+            asks: if asks_nothing { Asks::Other } else { params.ask(&method) },
+            version: meta.text(VERSION_KEY),
+            has_capabilities: meta.get(CAPABILITIES_KEY).is_some_and(is_object),
+            has_name: name_member(&method).is_some_and(|name| params.text(name).is_some()),
         })
     }
 }
 
+impl<'b> Members<'b> {
+    fn of(value: Option<Raw<'b>>) -> Result<Self, Unrecognized> {
+        value.map_or_else(|| Ok(Self::default()), |value| value.read().map_err(|_form| Unrecognized))
+    }
+
+    /// Returns the member `name`, unless it is `null`.
+    fn get(&self, name: &str) -> Option<Raw<'b>> {
+        self.0.get(name).copied().flatten()
+    }
+
+    fn text(&self, name: &str) -> Option<String> {
+        self.get(name)?.read().ok()
+    }
+
+    /// Returns what a message asks for whose parameters these are.
+    fn ask(&self, method: &str) -> Asks {
+        match method {
+            "initialize" => self.handshake().map_or(Asks::Other, Asks::Handshake),
+            "server/discover" => Asks::Discovery,
+            "ping" => Asks::Ping,
+            "tools/list" => Asks::Tools,
+            CALL if self.is_call() => Asks::Call,
+            _ => Asks::Other,
+        }
+    }
+
+    /// Returns the version that a handshake asks for, if everything is there that belongs to one.
+    fn handshake(&self) -> Option<String> {
+        let client = Members::of(self.get("clientInfo")).ok()?;
+        let is_whole = self.get("capabilities").is_some_and(is_object)
+            && ["name", "version"].iter().all(|name| client.text(name).is_some());
+        self.text("protocolVersion").filter(|_version| is_whole)
+    }
+
+    fn is_call(&self) -> bool {
+        ["arguments", "inputResponses"].iter().all(|name| self.get(name).is_none_or(is_object))
+            && (self.get("requestState").is_none() || self.text("requestState").is_some())
+    }
+}
+
+fn is_object(value: Raw<'_>) -> bool {
+    value.get().starts_with('{')
+}
+
 /// Reads an id that is there.
-fn read_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
-    let id = Value::deserialize(deserializer)?;
+fn read_id(id: Raw<'_>) -> Option<Value> {
     let whole = |float: f64| {
         let is_exact = float.fract() == 0.0 && float.abs() < MAX_EXACT;
         is_exact.then(|| format!("{float:.0}").parse::<i64>().ok()).flatten()
     };
-    let number = id.as_i64().or_else(|| id.as_f64().filter(|_float| !id.is_u64()).and_then(whole));
-    let id = number.map(Value::from).or_else(|| Some(id).filter(Value::is_string));
-    id.map(Some).ok_or_else(|| D::Error::custom("the id is neither a whole number nor a text"))
-}
-
-fn what(method: &str, params: Option<&str>) -> Asks {
-    let params = || params.unwrap_or("null");
-    match method {
-        "initialize" => handshake(params()).map_or(Asks::Other, Asks::Handshake),
-        "server/discover" if params() != "null" => Asks::Discovery,
-        "ping" => Asks::Ping,
-        "tools/list" => Asks::Tools,
-        CALL if serde_json::from_str::<CallParams>(params()).is_ok() => Asks::Call,
-        _ => Asks::Other,
+    if let Ok(number) = id.read::<Number>() {
+        let float = || number.as_f64().filter(|_float| !number.is_u64());
+        return number.as_i64().or_else(|| float().and_then(whole)).map(Value::from);
     }
-}
-
-/// Returns the version that a handshake asks for, if everything is there that belongs to one.
-fn handshake(params: &str) -> Option<String> {
-    let params: HandshakeParams = serde_json::from_str(params).ok()?;
-    let is_text = |name| params.client_info.get(name).is_some_and(Value::is_string);
-    (is_text("name") && is_text("version")).then_some(params.protocol_version)
+    id.read().ok().map(Value::String)
 }
 
 /// Returns the parameter that newer versions repeat in a header, beside that of [`CALL`].
@@ -155,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    fn read(members: &str) -> Result<McpRequest, Error> {
+    fn read(members: &str) -> Result<McpRequest, Unrecognized> {
         McpRequest::read(format!(r#"{{"jsonrpc":"2.0",{members}}}"#).as_bytes())
     }
 

@@ -19,6 +19,7 @@ pub use self::{
 };
 use crate::{
     id::ToolName,
+    json::Bounds,
     limit::{ByteSize, Millis},
 };
 pub use crate::{
@@ -53,34 +54,8 @@ pub mod header {
     pub const CONNECTION: &str = "x-sluice-tool-connection";
 }
 
-/// Deepest nesting of the arguments of a call.
-pub const MAX_DEPTH: usize = 64;
-
-/// Returns whether `json` is an object, if it is JSON at all. Serde also reads a list as a struct, member by member.
-fn is_object(json: &[u8]) -> bool {
-    json.trim_ascii_start().starts_with(b"{")
-}
-
-/// Returns whether no part of `json`, which is one JSON value, is nested deeper than [`MAX_DEPTH`]. Readers differ in
-/// the depth that they can read.
-fn is_shallow(json: &str) -> bool {
-    let mut depth = 0_usize;
-    let mut in_text = false;
-    let mut bytes = json.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b'\\' if in_text => drop(bytes.next()),
-            b'"' => in_text = !in_text,
-            b'{' | b'[' if !in_text => depth += 1,
-            b'}' | b']' if !in_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > MAX_DEPTH {
-            return false;
-        }
-    }
-    true
-}
+/// Bounds of a body. How long it may be is [`ToolLimits::request_body`], for its receiver.
+const BOUNDS: Bounds = Bounds::of(usize::MAX);
 
 /// Host tools that a run may call, and their limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,16 +134,47 @@ impl ToolLimits {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{exec::ExecRequest, mcp::McpMessage, mcp_request::McpRequest, *};
+
+    /// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+    fn raw_nest(layers: usize) -> String {
+        let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        (0..layers).fold("1".to_owned(), |inner, _| {
+            format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+        })
+    }
 
     #[test]
-    fn depth_is_counted_outside_of_texts() {
-        let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
-        assert!(is_shallow(&nested(MAX_DEPTH)) && !is_shallow(&nested(MAX_DEPTH + 1)));
-        assert!(is_shallow(&format!("[{}]", [nested(60), nested(60)].join(","))));
-        let text = format!("{{\"a\":\"\\\"{}\"}}", "[".repeat(100));
-        assert!(is_shallow(&text), "{text}");
-        assert!(!is_shallow(&format!("{{\"a\":\"\\\\\",\"b\":{}}}", nested(100))));
+    fn a_body_is_read_within_bounds() {
+        let nested = |depth: usize| "[".repeat(depth) + &"]".repeat(depth);
+        let brackets = format!(r#""{}\"""#, "[".repeat(100));
+        let many = format!("[{}0]", "0,".repeat(Bounds::VALUES));
+        for (args, problem) in [
+            (nested(Bounds::DEPTH - 2), None),
+            (brackets, None),
+            (nested(Bounds::DEPTH), Some("nested deeper than 64 levels")),
+            // The reader of the arguments refuses these.
+            (raw_nest(15), None),
+            (r#"{"a":1,"\u0061":2}"#.to_owned(), None),
+            ("18446744073709551617".to_owned(), None),
+            (many, Some("more than 100000 values")),
+        ] {
+            let exec = format!(r#"{{"runId":"r1","callId":"c1","tool":"a","args":{args}}}"#);
+            let params = format!(r#"{{"name":"a","arguments":{args}}}"#);
+            let mcp = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}"#);
+            let errors = [
+                ExecRequest::read(exec.as_bytes()).map(drop).map_err(|error| error.to_string()),
+                McpMessage::read(mcp.as_bytes()).map(drop).map_err(|error| error.to_string()),
+            ];
+            for read in errors {
+                let is_expected = match (&read, problem) {
+                    (Err(error), Some(problem)) => error.contains(problem),
+                    (read, problem) => read.is_ok() && problem.is_none(),
+                };
+                assert!(is_expected, "{problem:?}: {read:?}");
+            }
+            assert_eq!(McpRequest::read(mcp.as_bytes()).is_ok(), problem.is_none(), "{problem:?}");
+        }
     }
 
     #[test]

@@ -1,25 +1,19 @@
 //! Checks form and bounds of a text, in one loop.
 
-use std::{cmp::Ordering, mem};
-
-use super::{Bounds, Error, Problem, text::code_points};
-
-/// First characters of the names that serde_json reserves. Its `Value` takes what stands beside such a name for something
-/// else, which is then parsed without a bound.
-const RESERVED: &str = "$serde_json::private::";
+use super::{Bounds, Error, ErrorKind};
 
 /// Checks that `text` is one JSON value within `bounds`.
 pub(super) fn check(text: &str, bounds: Bounds) -> Result<(), Error> {
-    if text.len() > bounds.bytes.min(u32::MAX as usize) {
-        return Err(Error::without_place(Problem::Bytes(bounds.bytes)));
+    if text.len() > bounds.bytes {
+        return Err(Error::without_place(ErrorKind::Bytes(bounds.bytes)));
     }
-    let mut check = Check { text, at: 0, values: 0, open: Vec::new(), names: Vec::new(), bounds };
+    let mut check = TextCheck { text, at: 0, values: 0, open: Vec::new(), bounds };
     check.run().map_err(|problem| Error::at(text.as_bytes(), check.at, problem))
 }
 
-/// What may come next.
+/// Piece of a text that may come next.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum Allowed {
     Value,
     /// A value, or the end of an empty array.
     FirstItem,
@@ -34,38 +28,37 @@ enum Next {
 #[derive(Clone, Copy)]
 enum Open {
     Array,
-    /// Object, with the number of names that were kept before its own.
-    Object(usize),
+    Object,
 }
 
-struct Check<'t> {
+struct TextCheck<'t> {
     text: &'t str,
     at: usize,
     values: usize,
     open: Vec<Open>,
-    /// Places of the names of all open objects, behind their quotes.
-    names: Vec<u32>,
     bounds: Bounds,
 }
 
-impl Check<'_> {
-    fn run(&mut self) -> Result<(), Problem> {
-        let mut next = Next::Value;
+impl TextCheck<'_> {
+    fn run(&mut self) -> Result<(), ErrorKind> {
+        let mut next = Allowed::Value;
         loop {
             self.skip_space();
             let Some(byte) = self.peek() else {
-                let is_whole = next == Next::Separator && self.open.is_empty();
-                return if is_whole { Ok(()) } else { Err(Problem::End) };
+                let is_whole = next == Allowed::Separator && self.open.is_empty();
+                return if is_whole { Ok(()) } else { Err(ErrorKind::End) };
             };
             next = match (next, byte) {
-                (Next::FirstItem, b']') | (Next::FirstName, b'}') | (Next::Separator, b']' | b'}') => {
-                    self.close(byte)?
+                (Allowed::FirstItem, b']')
+                | (Allowed::FirstName, b'}')
+                | (Allowed::Separator, b']' | b'}') => self.close(byte)?,
+                (Allowed::Separator, b',') => self.separate()?,
+                (Allowed::Separator, _) => return Err(self.expected_separator()),
+                (Allowed::Name | Allowed::FirstName, b'"') => self.name()?,
+                (Allowed::Name | Allowed::FirstName, _) => {
+                    return Err(ErrorKind::Expected("the name of a member"));
                 }
-                (Next::Separator, b',') => self.separate()?,
-                (Next::Separator, _) => return Err(self.expected_separator()),
-                (Next::Name | Next::FirstName, b'"') => self.name()?,
-                (Next::Name | Next::FirstName, _) => return Err(Problem::Expected("the name of a member")),
-                (Next::Value | Next::FirstItem, _) => self.value(byte)?,
+                (Allowed::Value | Allowed::FirstItem, _) => self.value(byte)?,
             };
         }
     }
@@ -80,138 +73,114 @@ impl Check<'_> {
         }
     }
 
-    fn expected_separator(&self) -> Problem {
-        Problem::Expected(match self.open.last() {
+    fn expected_separator(&self) -> ErrorKind {
+        ErrorKind::Expected(match self.open.last() {
             None => "the end of the text",
             Some(Open::Array) => "`,` or `]`",
-            Some(Open::Object(_)) => "`,` or `}`",
+            Some(Open::Object) => "`,` or `}`",
         })
     }
 
-    fn separate(&mut self) -> Result<Next, Problem> {
+    fn separate(&mut self) -> Result<Allowed, ErrorKind> {
         let next = match self.open.last() {
             None => return Err(self.expected_separator()),
-            Some(Open::Array) => Next::Value,
-            Some(Open::Object(_)) => Next::Name,
+            Some(Open::Array) => Allowed::Value,
+            Some(Open::Object) => Allowed::Name,
         };
         self.at += 1;
         Ok(next)
     }
 
-    fn value(&mut self, first: u8) -> Result<Next, Problem> {
+    fn value(&mut self, first: u8) -> Result<Allowed, ErrorKind> {
         self.values += 1;
         if self.values > self.bounds.values {
-            return Err(Problem::Values(self.bounds.values));
+            return Err(ErrorKind::Values(self.bounds.values));
         }
         match first {
-            b'{' => return self.open(Open::Object(self.names.len()), Next::FirstName),
-            b'[' => return self.open(Open::Array, Next::FirstItem),
+            b'{' => return self.open(Open::Object, Allowed::FirstName),
+            b'[' => return self.open(Open::Array, Allowed::FirstItem),
             b'"' => self.string()?,
             b'-' | b'0'..=b'9' => self.number()?,
             b't' => self.word("true")?,
             b'f' => self.word("false")?,
             b'n' => self.word("null")?,
-            _ => return Err(Problem::Expected("a value")),
+            _ => return Err(ErrorKind::Expected("a value")),
         }
-        Ok(Next::Separator)
+        Ok(Allowed::Separator)
     }
 
-    fn open(&mut self, what: Open, next: Next) -> Result<Next, Problem> {
+    fn open(&mut self, what: Open, next: Allowed) -> Result<Allowed, ErrorKind> {
         if self.open.len() >= self.bounds.depth {
-            return Err(Problem::Depth(self.bounds.depth));
+            return Err(ErrorKind::Depth(self.bounds.depth));
         }
         self.open.push(what);
         self.at += 1;
         Ok(next)
     }
 
-    fn close(&mut self, byte: u8) -> Result<Next, Problem> {
+    fn close(&mut self, byte: u8) -> Result<Allowed, ErrorKind> {
         match (self.open.last().copied(), byte) {
-            (Some(Open::Array), b']') => {}
-            (Some(Open::Object(kept)), b'}') => self.check_names(kept)?,
+            (Some(Open::Array), b']') | (Some(Open::Object), b'}') => {}
             _ => return Err(self.expected_separator()),
         }
         self.open.pop();
         self.at += 1;
-        Ok(Next::Separator)
+        Ok(Allowed::Separator)
     }
 
-    /// Checks that the names behind the first `kept` differ, and forgets them.
-    fn check_names(&mut self, kept: usize) -> Result<(), Problem> {
-        let text = self.text;
-        let mut names = mem::take(&mut self.names);
-        let own = &mut names[kept..];
-        own.sort_unstable_by(|one, other| compare(content(text, *one), content(text, *other)));
-        let twice = own
-            .array_windows()
-            .find(|[one, other]| compare(content(text, *one), content(text, *other)) == Ordering::Equal);
-        if let Some([_, name]) = twice {
-            self.at = *name as usize;
-            return Err(Problem::Twice(shown(content(text, *name))));
-        }
-        names.truncate(kept);
-        self.names = names;
-        Ok(())
-    }
-
-    fn name(&mut self) -> Result<Next, Problem> {
-        let start = self.at + 1;
+    fn name(&mut self) -> Result<Allowed, ErrorKind> {
         self.string()?;
-        let name = &self.text[start..self.at - 1];
-        if code_points(name).take(RESERVED.len()).eq(RESERVED.chars().map(u32::from)) {
-            return Err(Problem::Reserved);
-        }
-        let start = u32::try_from(start).map_err(|_too_long| Problem::Bytes(self.bounds.bytes))?;
-        self.names.push(start);
         self.skip_space();
         if self.peek() != Some(b':') {
-            return Err(if self.peek().is_none() { Problem::End } else { Problem::Expected("`:`") });
+            return Err(if self.peek().is_none() { ErrorKind::End } else { ErrorKind::Expected("`:`") });
         }
         self.at += 1;
-        Ok(Next::Value)
+        Ok(Allowed::Value)
     }
 
-    fn word(&mut self, word: &'static str) -> Result<(), Problem> {
+    fn word(&mut self, word: &'static str) -> Result<(), ErrorKind> {
         let rest = &self.text.as_bytes()[self.at..];
         if rest.starts_with(word.as_bytes()) {
             self.at += word.len();
             return Ok(());
         }
-        Err(if word.as_bytes().starts_with(rest) { Problem::End } else { Problem::Expected("a value") })
+        Err(if word.as_bytes().starts_with(rest) { ErrorKind::End } else { ErrorKind::Expected("a value") })
     }
 
-    fn string(&mut self) -> Result<(), Problem> {
+    fn string(&mut self) -> Result<(), ErrorKind> {
         self.at += 1;
         loop {
-            match self.peek().ok_or(Problem::End)? {
+            let rest = &self.text.as_bytes()[self.at..];
+            let plain = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | 0..0x20));
+            self.at += plain.unwrap_or(rest.len());
+            match self.peek().ok_or(ErrorKind::End)? {
                 b'"' => {
                     self.at += 1;
                     return Ok(());
                 }
                 b'\\' => self.escape()?,
-                0..0x20 => return Err(Problem::Expected("an escaped control character")),
-                _ => self.at += 1,
+                _ => return Err(ErrorKind::Expected("an escaped control character")),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<(), Problem> {
+    fn escape(&mut self) -> Result<(), ErrorKind> {
         let bytes = self.text.as_bytes();
-        match bytes.get(self.at + 1).ok_or(Problem::End)? {
+        match bytes.get(self.at + 1).ok_or(ErrorKind::End)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => self.at += 2,
             b'u' => {
-                let digits = bytes.get(self.at + 2..self.at + 6).ok_or(Problem::End)?;
+                let digits = bytes.get(self.at + 2..self.at + 6).ok_or(ErrorKind::End)?;
                 if !digits.iter().all(u8::is_ascii_hexdigit) {
-                    return Err(Problem::Expected("four hexadecimal digits"));
+                    return Err(ErrorKind::Expected("four hexadecimal digits"));
                 }
                 self.at += 6;
             }
-            _ => return Err(Problem::Expected("an escape")),
+            _ => return Err(ErrorKind::Expected("an escape")),
         }
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), Problem> {
+    fn number(&mut self) -> Result<(), ErrorKind> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -233,45 +202,15 @@ impl Check<'_> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), Problem> {
+    fn digits(&mut self) -> Result<(), ErrorKind> {
         match self.peek() {
-            None => return Err(Problem::End),
+            None => return Err(ErrorKind::End),
             Some(b'0'..=b'9') => {}
-            Some(_) => return Err(Problem::Expected("a digit")),
+            Some(_) => return Err(ErrorKind::Expected("a digit")),
         }
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
         Ok(())
     }
-}
-
-/// Returns the content of the string that begins at `start`, behind its quote.
-fn content(text: &str, start: u32) -> &str {
-    let start = start as usize;
-    let mut end = start;
-    loop {
-        match text.as_bytes().get(end) {
-            Some(b'\\') => end += 2,
-            Some(b'"') | None => return &text[start..end],
-            Some(_) => end += 1,
-        }
-    }
-}
-
-/// Compares two names as they read, not as they are written.
-fn compare(one: &str, other: &str) -> Ordering {
-    if one.contains('\\') || other.contains('\\') {
-        code_points(one).cmp(code_points(other))
-    } else {
-        one.cmp(other)
-    }
-}
-
-/// Returns a name for an error.
-fn shown(name: &str) -> String {
-    const MOST: usize = 64;
-    let characters =
-        code_points(name).map(|point| char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER));
-    characters.take(MOST).flat_map(char::escape_default).collect()
 }

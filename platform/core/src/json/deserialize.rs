@@ -1,6 +1,6 @@
 //! Deserializes a checked text with serde.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, str::FromStr};
 
 use serde::{
     Deserialize, Deserializer,
@@ -9,7 +9,7 @@ use serde::{
 };
 
 use super::{
-    error::{Error, Problem},
+    error::{Error, ErrorKind},
     parts::{Parts, Variant},
     raw::RAW,
     text,
@@ -34,6 +34,14 @@ pub(super) struct Reader<'de> {
 }
 
 impl<'de> Reader<'de> {
+    pub(super) const fn text(&self) -> &'de str {
+        self.text
+    }
+
+    pub(super) const fn at(&self) -> usize {
+        self.at
+    }
+
     /// Returns the next byte that is no space.
     pub(super) fn peek(&mut self) -> u8 {
         let rest = &self.text.as_bytes()[self.at..];
@@ -61,12 +69,13 @@ impl<'de> Reader<'de> {
     fn quoted(&mut self) -> &'de str {
         let rest = &self.text[self.at + 1..];
         let mut length = 0;
-        while let Some(byte) = rest.as_bytes().get(length) {
-            match byte {
-                b'"' => break,
-                b'\\' => length += 2,
-                _ => length += 1,
+        loop {
+            let plain = rest.as_bytes()[length..].iter().position(|byte| matches!(byte, b'"' | b'\\'));
+            length += plain.unwrap_or_default();
+            if rest.as_bytes()[length] == b'"' {
+                break;
             }
+            length += 2;
         }
         self.at += length + 2;
         &rest[..length]
@@ -109,7 +118,7 @@ impl<'de> Reader<'de> {
 
     fn number<V: Visitor<'de>>(&mut self, visitor: V) -> Result<V::Value, Error> {
         let word = self.word();
-        let out_of_range = || Error::without_place(Problem::Number);
+        let out_of_range = || Error::without_place(ErrorKind::Number);
         if word.contains(['.', 'e', 'E']) {
             let float = word.parse::<f64>().ok().filter(|float| float.is_finite());
             return visitor.visit_f64(float.ok_or_else(out_of_range)?);
@@ -121,6 +130,17 @@ impl<'de> Reader<'de> {
             (_, Ok(number)) => visitor.visit_i64(number),
             _ => Err(out_of_range()),
         }
+    }
+
+    /// Takes a whole number that a type of 128 bits holds, if there is one.
+    fn wide<N: FromStr>(&mut self) -> Option<N> {
+        self.peek();
+        let start = self.at;
+        let number = matches!(self.peek(), b'-' | b'0'..=b'9').then(|| self.word().parse().ok()).flatten();
+        if number.is_none() {
+            self.at = start;
+        }
+        number
     }
 
     fn unexpected(&mut self) -> Unexpected<'de> {
@@ -142,13 +162,13 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         match self.peek() {
             b'{' => {
                 self.at += 1;
-                let value = visitor.visit_map(Parts { reader: self, is_first: true })?;
+                let value = visitor.visit_map(Parts::of(self))?;
                 self.end(b'}')?;
                 Ok(value)
             }
             b'[' => {
                 self.at += 1;
-                let value = visitor.visit_seq(Parts { reader: self, is_first: true })?;
+                let value = visitor.visit_seq(Parts::of(self))?;
                 self.end(b']')?;
                 Ok(value)
             }
@@ -212,13 +232,27 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         }
     }
 
+    fn deserialize_i128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.wide() {
+            Some(number) => visitor.visit_i128(number),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
+    fn deserialize_u128<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        match self.wide() {
+            Some(number) => visitor.visit_u128(number),
+            None => self.deserialize_any(visitor),
+        }
+    }
+
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         self.skip();
         visitor.visit_unit()
     }
 
     forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf unit unit_struct
+        bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct
         seq tuple tuple_struct map identifier
     }
 }

@@ -2,12 +2,13 @@
 
 use std::fmt;
 
-use serde::de;
+use serde::de::{self, Expected, Unexpected};
 
-/// Reason why a text was not read. Shows line and column, and nothing of the text but names of members.
+/// Reason why a text was not read. Shows line and column; of the text numbers and names, and no string where another type is
+/// expected: it may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    problem: Problem,
+    kind: ErrorKind,
     /// Line and column, from 1, if the place is known.
     place: Option<Place>,
 }
@@ -18,10 +19,10 @@ struct Place {
     column: usize,
 }
 
-/// What is wrong with a text.
+/// Kinds of errors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Problem {
+pub enum ErrorKind {
     /// The text is too long.
     #[error("the JSON text is longer than {0} bytes")]
     Bytes(usize),
@@ -59,39 +60,39 @@ pub enum Problem {
 
 impl Error {
     /// Returns the error for a problem at the byte `at` of `text`.
-    pub(super) fn at(text: &[u8], at: usize, problem: Problem) -> Self {
+    pub(super) fn at(text: &[u8], at: usize, kind: ErrorKind) -> Self {
         let before = &text[..at.min(text.len())];
         let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
         let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |newline| newline + 1);
         let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
-        Self { problem, place: Some(Place { line, column }) }
+        Self { kind, place: Some(Place { line, column }) }
     }
 
-    pub(super) const fn without_place(problem: Problem) -> Self {
-        Self { problem, place: None }
+    pub(super) const fn without_place(kind: ErrorKind) -> Self {
+        Self { kind, place: None }
     }
 
     /// Adds the place, if none is known.
     pub(super) fn or_at(self, text: &str, at: usize) -> Self {
-        if self.place.is_some() { self } else { Self::at(text.as_bytes(), at, self.problem) }
+        if self.place.is_some() { self } else { Self::at(text.as_bytes(), at, self.kind) }
     }
 
     /// Returns what is wrong.
     #[must_use]
-    pub const fn problem(&self) -> &Problem {
-        &self.problem
+    pub const fn kind(&self) -> &ErrorKind {
+        &self.kind
     }
 
     /// Returns whether the text is too large: in bytes, depth or values.
     #[must_use]
     pub const fn is_bound(&self) -> bool {
-        matches!(self.problem, Problem::Bytes(_) | Problem::Depth(_) | Problem::Values(_))
+        matches!(self.kind, ErrorKind::Bytes(_) | ErrorKind::Depth(_) | ErrorKind::Values(_))
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.problem)?;
+        write!(f, "{}", self.kind)?;
         match self.place {
             Some(Place { line, column }) => write!(f, " at line {line} column {column}"),
             None => Ok(()),
@@ -103,6 +104,23 @@ impl std::error::Error for Error {}
 
 impl de::Error for Error {
     fn custom<T: fmt::Display>(message: T) -> Self {
-        Self::without_place(Problem::Type(message.to_string()))
+        Self::without_place(ErrorKind::Type(message.to_string()))
+    }
+
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("invalid type: {}, expected {expected}", hidden(unexpected)))
+    }
+
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
+        Self::custom(format_args!("invalid value: {}, expected {expected}", hidden(unexpected)))
+    }
+}
+
+/// Returns what an error shows of a value.
+fn hidden(unexpected: Unexpected<'_>) -> Unexpected<'_> {
+    match unexpected {
+        Unexpected::Str(_) => Unexpected::Other("a string"),
+        Unexpected::Bytes(_) => Unexpected::Other("bytes"),
+        other => other,
     }
 }

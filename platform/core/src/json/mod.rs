@@ -1,15 +1,17 @@
 //! Reads JSON from outside. Every text that this program did not write is read here, or by the scanners of the proxy.
 //!
 //! A text is first checked as a whole, in one loop that builds nothing: its form (RFC 8259) and its [`Bounds`]. Then it
-//! is deserialized. What two readers could understand differently is refused: a member that occurs twice, an array in
-//! place of a struct, a whole number that no 64 bits hold, and names that serde_json reserves for itself.
+//! is deserialized. There a text of two meanings is refused, such as a member that occurs twice, or an array in place of
+//! a struct. So are whole numbers that no 64 bits hold, and the names that serde_json reserves. A part that is passed over,
+//! or kept as [`Raw`], is checked so when it is read: it does not spoil its text.
 //!
-//! The check takes four bytes for each member of the objects that are open. How much a deserialized value takes is
+//! Reading takes eight bytes for each member of the objects that are open. How much a deserialized value takes is
 //! decided by its type; for [`serde_json::Value`] by [`Bounds::values`], at some 700 bytes a value.
 
 mod check;
 mod deserialize;
 mod error;
+mod names;
 mod parts;
 mod raw;
 mod sorted;
@@ -21,7 +23,7 @@ mod tests;
 use serde::Deserialize;
 
 pub use self::{
-    error::{Error, Problem},
+    error::{Error, ErrorKind},
     raw::{Raw, RawBuf},
     sorted::write_sorted,
 };
@@ -72,7 +74,7 @@ impl Bounds {
 pub fn from_slice<'de, T: Deserialize<'de>>(text: &'de [u8], bounds: Bounds) -> Result<T, Error> {
     match std::str::from_utf8(text) {
         Ok(text) => from_str(text, bounds),
-        Err(error) => Err(Error::at(text, error.valid_up_to(), Problem::Utf8)),
+        Err(error) => Err(Error::at(text, error.valid_up_to(), ErrorKind::Utf8)),
     }
 }
 

@@ -10,12 +10,24 @@ use serde::{
     },
 };
 
-use super::{Error, deserialize::Reader};
+use super::{
+    Error, ErrorKind,
+    deserialize::Reader,
+    names::{Names, is_reserved},
+};
 
 /// Items of an array, or members of an object.
 pub(super) struct Parts<'r, 'de> {
-    pub(super) reader: &'r mut Reader<'de>,
-    pub(super) is_first: bool,
+    reader: &'r mut Reader<'de>,
+    is_first: bool,
+    names: Names,
+}
+
+impl<'r, 'de> Parts<'r, 'de> {
+    /// Returns the parts of an array or object whose bracket has been taken.
+    pub(super) fn of(reader: &'r mut Reader<'de>) -> Self {
+        Self { reader, is_first: true, names: Names::default() }
+    }
 }
 
 impl Parts<'_, '_> {
@@ -45,10 +57,17 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         if !self.step() {
-            return Ok(None);
+            return self
+                .names
+                .check(self.reader.text())
+                .map_or_else(|problem| Err(Error::without_place(problem)), |()| Ok(None));
         }
         self.reader.peek();
+        self.names.push(self.reader.at() + 1);
         let name = self.reader.string()?;
+        if is_reserved(&name) {
+            return Err(Error::without_place(ErrorKind::Reserved));
+        }
         self.reader.skip_if(b':');
         named(seed, name).map(Some)
     }

@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, char, iter};
 
-use super::error::Problem;
+use super::error::ErrorKind;
 
 /// Character of a string: a Unicode scalar value, or an unpaired surrogate.
 type CodePoint = u32;
@@ -49,10 +49,10 @@ fn unicode(content: &str) -> Option<(CodePoint, usize)> {
 }
 
 /// Returns the string whose content is `content`.
-pub(super) fn decode(content: &str) -> Result<Cow<'_, str>, Problem> {
+pub(super) fn decode(content: &str) -> Result<Cow<'_, str>, ErrorKind> {
     if !content.contains('\\') {
         return Ok(Cow::Borrowed(content));
     }
     let decoded = code_points(content).map(char::from_u32).collect::<Option<String>>();
-    decoded.map(Cow::Owned).ok_or(Problem::Surrogate)
+    decoded.map(Cow::Owned).ok_or(ErrorKind::Surrogate)
 }

@@ -4,11 +4,14 @@
 //! Only the members of an error that clients read pass, and their texts are checked word by word. This is a filter, not
 //! a proof: prose about the upstream passes.
 
+use platform_core::json::{self, Bounds};
 use serde_json::{Map, Value};
 
 #[cfg(test)]
 mod tests;
 
+/// Bounds of an error. One that exceeds them is replaced as a whole.
+const BOUNDS: Bounds = Bounds::of(super::upstream_error::MAX_ERROR).with_values(10_000);
 /// Members of an error document or event that pass.
 const DOCUMENT: [&str; 15] = [
     "error",
@@ -53,7 +56,7 @@ pub(super) fn error(text: &[u8], terms: &[String]) -> Option<String> {
 }
 
 fn cleaned(text: &[u8], terms: &[String]) -> Option<Value> {
-    let mut document: Value = serde_json::from_slice(text).ok()?;
+    let mut document: Value = json::from_slice(text, BOUNDS).ok()?;
     if let Value::Object(members) = &mut document {
         members.retain(|name, _| DOCUMENT.contains(&name.as_str()));
         if members.is_empty() {

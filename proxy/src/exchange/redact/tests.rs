@@ -1,6 +1,7 @@
 //! Tests redaction by tables of texts, documents and events, with what has to stay beside each.
 
 use super::*;
+use crate::raw_nest::raw_nest;
 
 #[test]
 fn upstream_details_are_redacted() {
@@ -133,5 +134,18 @@ fn events_keep_their_name_and_document() {
     ];
     for (text, expected) in cases {
         assert_eq!(event(text.as_bytes(), &known()).as_deref(), expected, "{text}");
+    }
+}
+
+#[test]
+fn an_error_beyond_its_bounds_is_replaced() {
+    let deep = "[".repeat(64) + &"]".repeat(64);
+    let many = format!("[{}0]", "0,".repeat(10_000));
+    let long = format!("\"{}\"", "x".repeat(64 << 10));
+    for detail in [raw_nest(15), deep, many, long, "18446744073709551616".to_owned()] {
+        let text = format!(r#"{{"error":"e","detail":{detail}}}"#);
+        assert_eq!(document(text.as_bytes(), &[]), None, "{detail:.100}");
+        assert_eq!(error(text.as_bytes(), &[]), None, "{detail:.100}");
+        assert_eq!(event(format!("data: {text}\n\n").as_bytes(), &[]), None, "{detail:.100}");
     }
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use platform_core::json::{self, Bounds};
+
 /// Visitor that gives the positions in a document a meaning, and receives the values there.
 pub(in crate::usage) trait Visit {
     /// Meaning of a position in a document.
@@ -109,7 +111,7 @@ impl<'a> StringText<'a> {
             return std::str::from_utf8(raw).ok().map(Cow::Borrowed);
         }
         let quoted = [b"\"", raw, b"\""].concat();
-        serde_json::from_slice(&quoted).ok().map(Cow::Owned)
+        json::from_slice(&quoted, Bounds::of(quoted.len())).ok().map(Cow::Owned)
     }
 }
 

@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::unified_diff;
 use crate::{
-    body::{ObjectId, invalid_body, read_json},
+    body::{ObjectId, read_json},
     context::ApiContext,
     error::Error,
     json_response,
@@ -60,8 +60,7 @@ pub(crate) async fn draft_behaviour(
     request: Request,
 ) -> Result<Response, Error> {
     let agent = AgentId::parse(&agent).map_err(|_invalid| Error::Route)?;
-    let body = serde_json::from_value(read_json(request, MAX_BODY).await?);
-    let BehaviourBody { file, text } = body.map_err(|error| invalid_body(&error))?;
+    let BehaviourBody { file, text } = read_json(request, MAX_BODY).await?;
     let configuration = context.configuration().ok_or(Error::Internal)?;
     let text_of_file = configuration.text().map_err(|error| configuration.unreadable(&error))?;
     let settings = configuration.read(&text_of_file).map_err(|errors| Error::Invalid(errors.to_string()))?;

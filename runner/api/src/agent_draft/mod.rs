@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 pub(crate) use self::behaviour::{draft_behaviour, draft_behaviour_operation};
 use self::entry::{entry_text, with_entry};
 use crate::{
-    body::{invalid_body, read_json},
+    body::read_json,
     configuration_file::ConfigurationFile,
     context::ApiContext,
     error::Error,
@@ -68,9 +68,7 @@ struct DraftView {
 
 /// Drafts an entry of an agent.
 pub(crate) async fn draft(State(context): State<ApiContext>, request: Request) -> Result<Response, Error> {
-    let body = read_json(request, MAX_BODY).await?;
-    let DraftBody { agent_id, settings } =
-        serde_json::from_value(body).map_err(|error| invalid_body(&error))?;
+    let DraftBody { agent_id, settings } = read_json(request, MAX_BODY).await?;
     let agent = AgentId::parse(&agent_id).map_err(|error| Error::Invalid(format!("`agentId`: {error}")))?;
     let toml = entry_text(&agent, &settings).map_err(Error::Invalid)?;
     let configuration = context.configuration().ok_or(Error::Internal)?;

@@ -4,6 +4,7 @@
 
 use platform_core::{
     id::{AgentId, ExternalId, ModelName, RunId},
+    json::RawBuf,
     priority::Priority,
 };
 use platform_runtime::{random, settings::DEFAULT_AGENT};
@@ -17,10 +18,10 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    body::{invalid_body, object, objects, optional_object},
+    body::MessagePart,
     caller::Caller,
     error::Error,
-    runs::{RepositoryBody, derived_run_id, hash},
+    runs::{RepositoryBody, derived_run_id, hash_of_value},
 };
 
 /// Longest message, in characters.
@@ -36,7 +37,7 @@ pub(super) struct ChatBody {
     /// Id of the chat at the client; the key of the thread if `state_key` is absent.
     id: Option<String>,
     /// Messages of the chat at the client.
-    #[serde(default, deserialize_with = "objects")]
+    #[serde(default)]
     messages: Vec<MessageBody>,
     /// The one message to answer, in place of `messages`.
     message: Option<SingleMessage>,
@@ -51,7 +52,6 @@ pub(super) struct ChatBody {
     /// Key of the thread.
     state_key: Option<String>,
     /// Repository to work on; that of the agent if absent.
-    #[serde(default, deserialize_with = "optional_object")]
     repository: Option<RepositoryBody>,
     /// Random id by which a client tells a repeated request from a new one.
     request_id: Option<String>,
@@ -60,10 +60,23 @@ pub(super) struct ChatBody {
 /// Text, or a message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = SingleChatMessage)]
-#[serde(untagged, expecting = "`message` is neither a text nor a message of the AI SDK")]
+#[serde(untagged, try_from = "RawBuf")]
 enum SingleMessage {
     Text(String),
-    Message(#[serde(deserialize_with = "object")] MessageBody),
+    Message(MessageBody),
+}
+
+impl TryFrom<RawBuf> for SingleMessage {
+    type Error = &'static str;
+
+    fn try_from(raw: RawBuf) -> Result<Self, Self::Error> {
+        let message = if raw.get().starts_with('"') {
+            raw.read().map(Self::Text)
+        } else {
+            raw.read().map(Self::Message)
+        };
+        message.map_err(|_other| "`message` is neither a text nor a message of the AI SDK")
+    }
 }
 
 /// Message of a chat, as the AI SDK sends it.
@@ -74,7 +87,7 @@ struct MessageBody {
     role: String,
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
-    parts: Vec<Value>,
+    parts: Vec<MessagePart>,
     /// Text in place of parts, as older clients send it.
     content: Option<String>,
 }
@@ -102,11 +115,6 @@ pub(super) struct ChatOrder {
 }
 
 impl ChatBody {
-    /// Reads an order. A field of another type is refused with its name.
-    pub(super) fn read(body: Value) -> Result<Self, Error> {
-        serde_json::from_value(body).map_err(|error| invalid_body(&error))
-    }
-
     /// Returns the order of `caller`. The same request again is the same order.
     pub(super) fn order(self, caller: &Caller) -> Result<ChatOrder, Error> {
         let agent_id = agent_id(self.graph_name.as_deref())?;
@@ -200,7 +208,7 @@ impl ChatBody {
         if let (Value::Array(parts), Some(repository)) = (&mut parts, &self.repository) {
             parts.push(json!(repository));
         }
-        hash(&parts)
+        hash_of_value(&parts)
     }
 }
 
@@ -218,13 +226,9 @@ impl MessageBody {
     fn question(&self) -> Result<Question, Error> {
         let mut text = self.content.clone().unwrap_or_default();
         for part in &self.parts {
-            let kind = part["type"].as_str().unwrap_or_default();
-            let Some(piece) = part["text"].as_str().filter(|_| kind == "text") else {
-                return Err(Error::Invalid(format!(
-                    "the message has a part of type `{kind}`: only text is taken"
-                )));
-            };
-            text.push_str(piece);
+            text += &part.text().map_err(|kind| {
+                Error::Invalid(format!("the message has a part of type `{kind}`: only text is taken"))
+            })?;
         }
         Ok(Question { text, id: self.id.clone() })
     }
@@ -254,13 +258,14 @@ mod tests {
     use platform_core::id::AccountId;
 
     use super::*;
+    use crate::body::parse;
 
     fn caller() -> Caller {
         Caller::Anonymous(AccountId::parse("acct-1").unwrap())
     }
 
     fn order(body: Value) -> Result<ChatOrder, Error> {
-        ChatBody::read(body)?.order(&caller())
+        parse::<ChatBody>(body.to_string().as_bytes(), 1 << 20)?.order(&caller())
     }
 
     fn user(id: &str, text: &str) -> Value {

@@ -62,7 +62,7 @@ pub(crate) async fn create(
     let trace = trace_parent(request.headers());
     let ChatOrder { thread, order } = {
         let _permit = context.orders.acquire(caller.account()).await?;
-        ChatBody::read(read_json(request, MAX_ORDER).await?)?.order(&caller)?
+        read_json::<ChatBody>(request, MAX_ORDER).await?.order(&caller)?
     };
     let opened = context.opened().await?;
     // No run is ordered for a client that may not read its answer.
@@ -73,9 +73,9 @@ pub(crate) async fn create(
 }
 
 /// Returns the order of a body.
-#[cfg(feature = "internals")]
-pub(crate) fn order_of(body: Value, caller: &Caller) -> Result<runner_engine::order::RunOrder, Error> {
-    Ok(ChatBody::read(body)?.order(caller)?.order)
+#[cfg(test)]
+pub(crate) fn order_of(body: &[u8], caller: &Caller) -> Result<runner_engine::order::RunOrder, Error> {
+    Ok(crate::body::parse::<ChatBody>(body, MAX_ORDER)?.order(caller)?.order)
 }
 
 /// Streams the answer that is being given in a thread, from its beginning. Answers 204 if there is none.

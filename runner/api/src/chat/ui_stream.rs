@@ -12,6 +12,7 @@ use std::collections::HashSet;
 use platform_core::{
     event::{ActivityKind, AgentEvent, Phase, RunErrorCode},
     id::ToolName,
+    json::{self, Bounds},
 };
 use runner_engine::tool_lists::ToolLists;
 use runner_store::{Run, Store};
@@ -196,7 +197,7 @@ impl UiStream {
             return Vec::new();
         }
         // Arguments that were cut are no JSON any more.
-        let parsed = serde_json::from_str(arguments).ok().filter(|input| !is_refused(input));
+        let parsed = json::from_str(arguments, Bounds::STORED).ok().filter(|input| !is_refused(input));
         let input = parsed.unwrap_or_else(|| json!({ "text": arguments }));
         let mut chunks = self.end_text();
         let start = json!({ "type": "tool-input-start" });

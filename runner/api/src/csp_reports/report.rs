@@ -5,7 +5,8 @@ use serde::Deserialize;
 use serde_json::Number;
 use utoipa::ToSchema;
 
-use crate::{body::invalid_body, error::Error};
+use super::MAX_BODY;
+use crate::{body::parse, error::Error};
 
 /// Most reports of a body that are read.
 const MAX_REPORTS: usize = 10;
@@ -89,8 +90,8 @@ impl ReportForm {
 
 /// Returns the reports in a body, with cleaned texts.
 pub(super) fn read_reports(form: ReportForm, body: &[u8]) -> Result<Vec<CspReport>, Error> {
-    let read = match form {
-        ReportForm::Single => serde_json::from_slice(body).map(|body: SingleBody| {
+    match form {
+        ReportForm::Single => parse(body, MAX_BODY).map(|body: SingleBody| {
             let SingleReport {
                 document_uri,
                 effective_directive,
@@ -102,7 +103,7 @@ pub(super) fn read_reports(form: ReportForm, body: &[u8]) -> Result<Vec<CspRepor
             let directive = effective_directive.or(violated_directive);
             vec![clean(directive, blocked_uri, place(source_file, line_number), document_uri)]
         }),
-        ReportForm::List => serde_json::from_slice(body).map(|ListBody(items)| {
+        ReportForm::List => parse(body, MAX_BODY).map(|ListBody(items)| {
             let violations = items.into_iter().filter(|item| item.kind == "csp-violation").take(MAX_REPORTS);
             let report = |ListItem { body, .. }: ListItem| {
                 let source = place(body.source_file, body.line_number);
@@ -110,8 +111,7 @@ pub(super) fn read_reports(form: ReportForm, body: &[u8]) -> Result<Vec<CspRepor
             };
             violations.map(report).collect()
         }),
-    };
-    read.map_err(|error| invalid_body(&error))
+    }
 }
 
 /// Returns the place in a file from which something was blocked.

@@ -1,20 +1,19 @@
 //! Reads a chat completion's request, in which the model is an agent.
 
 use axum::http::HeaderMap;
-use platform_core::{id::AgentId, priority::Priority};
+use platform_core::{id::AgentId, json::RawBuf, priority::Priority};
 use runner_engine::{order::RunOrder, request::Keep};
 use runner_model::conversation::{Message, Role};
 use serde::Deserialize;
-use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::answer::UsageChunk;
 use crate::{
-    body::{invalid_body, objects, optional_object},
+    body::MessagePart,
     caller::Caller,
     error::Error,
     operation::schemas,
-    runs::{RepositoryBody, hash, new_run_id},
+    runs::{RepositoryBody, new_run_id},
 };
 
 /// Request of a chat completion. Fields that are not here are ignored, because clients send many that no agent takes.
@@ -24,10 +23,8 @@ pub(super) struct CompletionBody {
     /// Id of the agent.
     #[schema(value_type = schemas::AgentId)]
     model: String,
-    #[serde(deserialize_with = "objects")]
     messages: Vec<MessageBody>,
     stream: Option<bool>,
-    #[serde(default, deserialize_with = "optional_object")]
     stream_options: Option<StreamOptions>,
 }
 
@@ -61,18 +58,23 @@ struct MessageBody {
 /// Text, or parts of the type `text`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = ChatCompletionContent)]
-#[serde(untagged, expecting = "`content` is neither a text nor a list of parts")]
+#[serde(untagged, try_from = "RawBuf")]
 enum MessageContent {
     Text(String),
-    Parts(Vec<Value>),
+    Parts(#[schema(inline)] Vec<MessagePart>),
+}
+
+impl TryFrom<RawBuf> for MessageContent {
+    type Error = &'static str;
+
+    fn try_from(raw: RawBuf) -> Result<Self, Self::Error> {
+        let content =
+            if raw.get().starts_with('"') { raw.read().map(Self::Text) } else { raw.read().map(Self::Parts) };
+        content.map_err(|_other| "`content` is neither a text nor a list of parts")
+    }
 }
 
 impl CompletionBody {
-    /// Reads a request. A field of another type is refused with its name.
-    pub(super) fn read(body: &Value) -> Result<Self, Error> {
-        Self::deserialize(body).map_err(|error| invalid_body(&error))
-    }
-
     pub(super) const fn form(&self) -> Form {
         if matches!(self.stream, Some(true)) { Form::Streamed } else { Form::Whole }
     }
@@ -92,7 +94,7 @@ impl CompletionBody {
     }
 
     /// Returns the order of `caller`. A request with the same `Idempotency-Key` is the same order.
-    pub(super) fn order(self, body: &Value, headers: &HeaderMap, caller: &Caller) -> Result<RunOrder, Error> {
+    pub(super) fn order(self, hash: String, headers: &HeaderMap, caller: &Caller) -> Result<RunOrder, Error> {
         let agent_id =
             AgentId::parse(&self.model).map_err(|error| Error::Invalid(format!("`model`: {error}")))?;
         caller.may_run(&agent_id)?;
@@ -117,7 +119,7 @@ impl CompletionBody {
             repo: RepositoryBody::default().choice(caller),
             host_tools: None,
             keep: Keep::Nothing,
-            hash: Some(hash(body)),
+            hash: Some(hash),
         })
     }
 }
@@ -135,32 +137,30 @@ impl MessageBody {
         let content = match &self.content {
             None => String::new(),
             Some(MessageContent::Text(text)) => text.clone(),
-            Some(MessageContent::Parts(parts)) => {
-                parts.iter().map(text).collect::<Result<Vec<_>, _>>()?.concat()
-            }
+            Some(MessageContent::Parts(parts)) => parts.iter().map(text).collect::<Result<String, _>>()?,
         };
         Ok((role == Role::User || !content.is_empty()).then_some(Message { role, content }))
     }
 }
 
-fn text(part: &Value) -> Result<&str, Error> {
-    let kind = part["type"].as_str().unwrap_or_default();
-    let problem = || {
+fn text(part: &MessagePart) -> Result<String, Error> {
+    part.text().map_err(|kind| {
         Error::Invalid(format!("`messages`: a part of type `{}`; only text is taken", kind.escape_debug()))
-    };
-    part["text"].as_str().filter(|_| kind == "text").ok_or_else(problem)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use platform_core::id::AccountId;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
+    use crate::body::parse;
 
     fn order(body: &Value) -> Result<RunOrder, Error> {
         let caller = Caller::Anonymous(AccountId::parse("acct-1").unwrap());
-        CompletionBody::read(body)?.order(body, &HeaderMap::new(), &caller)
+        let body: CompletionBody = parse(body.to_string().as_bytes(), 1 << 20)?;
+        body.order(String::new(), &HeaderMap::new(), &caller)
     }
 
     #[test]

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use super::SHOULD_RETRY;
+use crate::body::parse;
 
 /// Largest problem that is read: the API writes them itself, and they are short.
 const MAX_PROBLEM: usize = 64 << 10;
@@ -47,7 +48,7 @@ pub(crate) async fn in_openai_form(request: Request, next: Next) -> Response {
     }
     let (mut parts, body) = response.into_parts();
     let problem = to_bytes(body, MAX_PROBLEM).await.unwrap_or_default();
-    let problem: Value = serde_json::from_slice(&problem).unwrap_or_default();
+    let problem: Value = parse(&problem, MAX_PROBLEM).unwrap_or_default();
     let text = |key: &str| problem[key].as_str().unwrap_or_default().to_owned();
     let message = [text("detail"), text("help")]
         .into_iter()

@@ -26,13 +26,13 @@ use self::{
 };
 use crate::{
     answer_timeout::ANSWER_TIMEOUT,
-    body::{ObjectId, read_json},
+    body::{ObjectId, parse, read_json_bytes},
     caller::Caller,
     chunk_stream::{ChunkSource, Chunks, chunk_stream},
     context::ApiContext,
     error::Error,
     json_response,
-    runs::{self, IDEMPOTENCY_KEY, MAX_ORDER, event_source::EventSource},
+    runs::{self, IDEMPOTENCY_KEY, MAX_ORDER, event_source::EventSource, hash},
     stream_guard::StreamGuard,
     trace_parent::trace_parent,
     waiters::{Repeat, Waiter},
@@ -98,13 +98,13 @@ pub(crate) async fn complete(
 }
 
 /// Returns the order of a body.
-#[cfg(feature = "internals")]
+#[cfg(test)]
 pub(crate) fn order_of(
-    body: &serde_json::Value,
+    body: &[u8],
     headers: &axum::http::HeaderMap,
     caller: &Caller,
 ) -> Result<runner_engine::order::RunOrder, Error> {
-    CompletionBody::read(body)?.order(body, headers, caller)
+    parse::<CompletionBody>(body, MAX_ORDER)?.order(hash(body, MAX_ORDER)?, headers, caller)
 }
 
 impl PendingCompletion {
@@ -113,13 +113,13 @@ impl PendingCompletion {
         let trace = trace_parent(request.headers());
         let headers = request.headers().clone();
         let permit = context.orders.acquire(caller.account()).await?;
-        let json = read_json(request, MAX_ORDER).await?;
-        let body = CompletionBody::read(&json)?;
+        let bytes = read_json_bytes(request, MAX_ORDER).await?;
+        let body: CompletionBody = parse(&bytes, MAX_ORDER)?;
         let form = body.form();
         let usage = body.usage();
         let model = body.model().to_owned();
-        let order = body.order(&json, &headers, caller)?;
-        drop((json, permit));
+        let order = body.order(hash(&bytes, MAX_ORDER)?, &headers, caller)?;
+        drop((bytes, permit));
         let opened = context.opened().await?;
         // No run is ordered for a client that may not read its answer.
         let guard = StreamGuard::acquire(context, &opened, caller.clone())?;

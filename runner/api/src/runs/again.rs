@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::{RunView, find, submit::check_balance};
 use crate::{
-    body::{ObjectId, invalid_body, read_optional_json, refuse_query},
+    body::{ObjectId, read_optional_json, refuse_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
@@ -47,8 +47,8 @@ pub(crate) async fn again(
     let opened = context.opened().await?;
     let run = find(&opened.store, &caller, &run_id).await?;
     may_repeat(&opened.store, &caller, &run).await?;
-    let body = read_optional_json(request, MAX_BODY).await?.map(serde_json::from_value);
-    let AttemptBody { attempt } = body.transpose().map_err(|error| invalid_body(&error))?.unwrap_or_default();
+    let body: Option<AttemptBody> = read_optional_json(request, MAX_BODY).await?;
+    let AttemptBody { attempt } = body.unwrap_or_default();
     // The request that started the present attempt may be repeated.
     if attempt != Some(run.attempt) {
         let stored = stored_request(&opened.store, &run).await?;

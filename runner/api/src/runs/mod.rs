@@ -38,7 +38,7 @@ pub(crate) use self::{
     events::follow,
     files::{diff, list_files},
     logs::logs,
-    order::{IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, new_run_id},
+    order::{IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, hash_of_value, new_run_id},
     repository::RepositoryBody,
     submit::submit,
     tool_calls::list_tool_calls,
@@ -49,7 +49,7 @@ use self::{
     view::{RunDetailsView, RunPageView, RunView},
 };
 use crate::{
-    body::{ObjectId, read_json, read_query, refuse_query},
+    body::{ObjectId, parse, read_json_bytes, read_query, refuse_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
@@ -218,9 +218,9 @@ async fn order_run(
 ) -> Result<Response, Error> {
     let _permit = context.orders.acquire(caller.account()).await?;
     let trace = trace_parent(request.headers());
-    let body = read_json(request, MAX_ORDER).await?;
-    let hash = order::hash(&body);
-    let order = OrderBody::read(body)?.order(run_id, hash, caller)?;
+    let body = read_json_bytes(request, MAX_ORDER).await?;
+    let order =
+        parse::<OrderBody>(&body, MAX_ORDER)?.order(run_id, order::hash(&body, MAX_ORDER)?, caller)?;
     let opened = context.opened().await?;
     Ok(match &submit(context, &opened, caller, order, trace).await? {
         Created::New(run) => (StatusCode::CREATED, created_response(run, caller)).into_response(),
@@ -229,14 +229,13 @@ async fn order_run(
 }
 
 /// Returns the order of a body.
-#[cfg(feature = "internals")]
+#[cfg(test)]
 pub(crate) fn order_of(
     run_id: RunId,
-    body: serde_json::Value,
+    body: &[u8],
     caller: &Caller,
 ) -> Result<runner_engine::order::RunOrder, Error> {
-    let hash = order::hash(&body);
-    OrderBody::read(body)?.order(run_id, hash, caller)
+    parse::<OrderBody>(body, MAX_ORDER)?.order(run_id, order::hash(body, MAX_ORDER)?, caller)
 }
 
 fn created_response(run: &Run, caller: &Caller) -> Response {

@@ -5,6 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::http::HeaderMap;
 use platform_core::{
     id::{AccountId, AgentId, ExternalId, ModelName, RunId, ToolName},
+    json,
     money::NanoDollars,
     priority::Priority,
 };
@@ -22,7 +23,7 @@ use utoipa::{ToSchema, openapi::Object};
 
 use super::repository::RepositoryBody;
 use crate::{
-    body::{invalid_body, object, objects},
+    body::{invalid_body, parse},
     caller::Caller,
     error::Error,
     operation::schemas,
@@ -51,7 +52,7 @@ pub(super) struct OrderBody {
     #[schema(value_type = Option<schemas::ModelName>)]
     model: Option<ModelName>,
     /// Messages before the question.
-    #[serde(default, deserialize_with = "objects")]
+    #[serde(default)]
     #[schema(value_type = Vec<schemas::ConversationMessage>)]
     messages: Vec<Message>,
     /// Account that pays, which only operators choose.
@@ -65,10 +66,10 @@ pub(super) struct OrderBody {
     #[schema(value_type = Option<schemas::ExternalId>)]
     state_key: Option<ExternalId>,
     /// Limits of the run. The tightest of the order's, the principal's and the agent's applies.
-    #[serde(default, deserialize_with = "object")]
+    #[serde(default)]
     limits: LimitsBody,
     /// Repository to work on; that of the agent if absent.
-    #[serde(default, deserialize_with = "object")]
+    #[serde(default)]
     repository: RepositoryBody,
     /// Host tools that the run may call at most; all that its agent and account have if absent, none if empty.
     #[schema(value_type = Option<Vec<schemas::ToolName>>)]
@@ -107,11 +108,6 @@ impl LimitsBody {
 }
 
 impl OrderBody {
-    /// Reads an order. An unknown field is refused with its name.
-    pub(super) fn read(body: Value) -> Result<Self, Error> {
-        serde_json::from_value(body).map_err(|error| invalid_body(&error))
-    }
-
     /// Returns the order of the run `run_id` by `caller`, whose body has `hash`.
     pub(super) fn order(self, run_id: RunId, hash: String, caller: &Caller) -> Result<RunOrder, Error> {
         if self.input.trim().is_empty() {
@@ -143,8 +139,16 @@ impl OrderBody {
 }
 
 /// Returns the hash of an order's body, which does not depend on the order of its fields.
-pub(crate) fn hash(body: &Value) -> String {
-    hex(&Sha256::digest(body.to_string().as_bytes()))
+pub(crate) fn hash(body: &[u8], most: usize) -> Result<String, Error> {
+    let body = parse(body, most)?;
+    let mut hash = Sha256::new();
+    json::write_sorted(body, &mut |piece| hash.update(piece)).map_err(|error| invalid_body(&error))?;
+    Ok(hex(&hash.finalize()))
+}
+
+/// Returns the hash of a value as [`hash`] does.
+pub(crate) fn hash_of_value(value: &Value) -> String {
+    hex(&Sha256::digest(value.to_string().as_bytes()))
 }
 
 /// Returns whether `run_id` has the form of an id that [`derived_run_id`] makes.

@@ -9,6 +9,7 @@ mod tests;
 
 use platform_core::{
     control::Cursor,
+    json::{self, Bounds},
     record::{self, Lost, NO_LINE},
 };
 use serde::{Deserialize, Serialize};
@@ -142,7 +143,7 @@ impl Verifier {
     /// Reads the next line, without its line feed.
     pub fn line(&mut self, line: &[u8]) {
         self.records += 1;
-        let link: ChainLink<'_> = match serde_json::from_slice(line) {
+        let link: ChainLink<'_> = match json::from_slice(line, Bounds::STORED) {
             Ok(link) => link,
             Err(_error) => return self.broken_line(),
         };

@@ -258,7 +258,7 @@ mod tests {
 
     #[tokio::test]
     async fn docker_that_does_not_answer_is_named() {
-        let recipes = Recipe::all().unwrap();
+        let recipes = Recipe::all();
         let socket = Path::new("/nonexistent/docker.sock");
         let environment = Environment::default();
         let build =

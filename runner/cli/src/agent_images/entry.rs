@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     fn recipe() -> Recipe {
-        Recipe::all().unwrap().remove(0)
+        Recipe::all().remove(0)
     }
 
     fn file(name: &str) -> EntryFile {

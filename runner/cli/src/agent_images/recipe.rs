@@ -1,5 +1,6 @@
 //! Lists the agents that ship as recipes: package, version, and the files that make an image of it.
 
+use platform_core::json::{self, Bounds};
 use serde::Deserialize;
 
 use super::Error;
@@ -78,22 +79,20 @@ pub(crate) struct Recipe {
 
 impl Recipe {
     /// Returns all recipes.
-    ///
-    /// # Errors
-    /// If a recipe that was built in is no recipe, which the tests exclude.
-    pub(crate) fn all() -> Result<Vec<Self>, serde_json::Error> {
+    pub(crate) fn all() -> Vec<Self> {
         CATALOG.iter().map(Self::read).collect()
     }
 
-    fn read(sources: &Sources) -> Result<Self, serde_json::Error> {
-        let mut recipe: Self = serde_json::from_str(sources.recipe)?;
+    fn read(sources: &Sources) -> Self {
+        let mut recipe: Self =
+            json::from_str(sources.recipe, Bounds::STORED).expect("it is part of this program");
         recipe.entry = sources.entry;
         recipe.files = SHARED_FILES.to_vec();
         recipe
             .files
             .extend([("build/recipe.json", sources.recipe), ("agent/adapter/adapter.mjs", sources.adapter)]);
         recipe.files.extend(sources.requirements.map(|text| ("build/requirements.txt", text)));
-        Ok(recipe)
+        recipe
     }
 
     /// Checks that the package is for this machine.
@@ -128,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_package_is_for_some_machines_only() {
-        let recipes = Recipe::all().unwrap();
+        let recipes = Recipe::all();
         let refused = |machine| {
             let refused = recipes.iter().filter(|recipe| recipe.check_platform_of(machine).is_err());
             refused.map(|recipe| recipe.name.as_str()).collect::<Vec<_>>()
@@ -140,7 +139,7 @@ mod tests {
 
     #[test]
     fn recipes_pin_their_packages() {
-        let recipes = Recipe::all().unwrap();
+        let recipes = Recipe::all();
         let names: Vec<_> = recipes.iter().map(|recipe| recipe.name.as_str()).collect();
         assert_eq!(names, ["claude-code", "codex", "opencode", "qwen-code", "aider"]);
         for recipe in &recipes {

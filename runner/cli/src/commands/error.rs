@@ -144,7 +144,7 @@ pub(super) enum Error {
     /// An id that this program generated is invalid.
     #[error(transparent)]
     Id(#[from] InvalidId),
-    /// A value cannot be written as JSON or read from it.
+    /// A value cannot be written as JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// The clock of the host shows a time before 1970.
@@ -225,7 +225,7 @@ impl From<RunFilesError> for Error {
 
 impl Error {
     /// Returns the error of a line of the journal that is no record.
-    pub(super) fn invalid_record(error: serde_json::Error) -> Self {
+    pub(super) fn invalid_record(error: platform_core::json::Error) -> Self {
         data_plane::Error::Unexpected(format!("a line that is no record ({error})")).into()
     }
 

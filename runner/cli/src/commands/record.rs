@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use platform_core::control::Usage;
+use platform_core::{
+    control::Usage,
+    json::{self, Bounds},
+};
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
 use runner_model::{conversation::Message, lifecycle::State};
@@ -43,7 +46,7 @@ fn question(order: &str) -> Option<String> {
     struct Order {
         messages: Vec<Message>,
     }
-    let Order { messages } = serde_json::from_str(order).ok()?;
+    let Order { messages } = json::from_str(order, Bounds::STORED).ok()?;
     let whole = terminal::safe(&messages.last()?.content).replace(['\n', '\t'], " ");
     let shown = columns::beginning(&whole, MAX_QUESTION_COLUMNS);
     Some(if shown == whole { whole } else { format!("{shown}…") })

@@ -1,6 +1,9 @@
 //! Describes tool calls of agents in one line for people.
 
-use platform_core::event::AgentEvent;
+use platform_core::{
+    event::AgentEvent,
+    json::{self, Bounds},
+};
 use serde_json::Value;
 
 /// Arguments that say most about a call, the best first.
@@ -11,8 +14,8 @@ const MAX_CHARS: usize = 200;
 
 /// Returns the name of a tool, and the argument that says most: `bash  cargo test`.
 pub(super) fn call(name: &str, arguments: &str) -> String {
-    let argument =
-        serde_json::from_str(arguments).map_or_else(|_cut| arguments.to_owned(), |value| telling(&value));
+    let read = json::from_str(arguments, Bounds::STORED);
+    let argument = read.map_or_else(|_cut| arguments.to_owned(), |value| telling(&value));
     one_line(&format!("{name}  {argument}"))
 }
 

@@ -31,9 +31,6 @@ pub(crate) enum Error {
         /// Words of the program.
         said: String,
     },
-    /// A recipe that was built in is no recipe, which the tests exclude.
-    #[error("the agents that ship cannot be read")]
-    Recipes(#[source] serde_json::Error),
     /// The upstream does not work with this key.
     #[error("nothing was written (--force writes it nevertheless)")]
     Upstream(#[from] UpstreamProblem),

@@ -9,7 +9,11 @@ use std::{
     process::Command,
 };
 
-use platform_core::{control::UpstreamHealth, name};
+use platform_core::{
+    control::UpstreamHealth,
+    json::{self, Bounds},
+    name,
+};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{Draft, Error, GivenKey, Site};
@@ -45,7 +49,7 @@ pub(crate) fn ask_upstream(
     if !output.status.success() {
         return Err(failed(&output.stderr));
     }
-    serde_json::from_slice(&output.stdout).map_err(|_error| failed(&output.stdout))
+    json::from_slice(&output.stdout, Bounds::STORED).map_err(|_error| failed(&output.stdout))
 }
 
 /// Returns a file without a name that has this text.

@@ -14,7 +14,12 @@ mod tests;
 
 use std::{future::pending, time::Duration};
 
-use platform_core::{control::TapLine, event::AgentEvent, id::RunId};
+use platform_core::{
+    control::TapLine,
+    event::AgentEvent,
+    id::RunId,
+    json::{self, Bounds},
+};
 use platform_runtime::{
     report,
     retry::Transient,
@@ -223,7 +228,7 @@ impl LiveText {
                 self.reopen_at = Instant::now() + REOPEN_DELAY;
                 return None;
             };
-            let Ok(TapLine { n, event }) = serde_json::from_slice(line) else { continue };
+            let Ok(TapLine { n, event }) = json::from_slice(line, Bounds::STORED) else { continue };
             if n > 0 {
                 self.after = n;
             }

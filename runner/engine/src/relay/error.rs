@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use platform_core::id::RunId;
+use platform_core::{id::RunId, json};
 use platform_runtime::retry::Transient;
 use runner_git::{self as git, InvalidAuthor, InvalidGlob, RemoteFailure};
 use runner_github::InvalidRepositoryName;
@@ -60,7 +60,7 @@ pub enum RelayError {
         run_id: RunId,
         /// Fault of the text.
         #[source]
-        source: serde_json::Error,
+        source: json::Error,
     },
     /// The run has no relay.
     #[error(

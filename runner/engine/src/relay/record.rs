@@ -9,7 +9,10 @@
 //!
 //! Each stage before a final one may become failed. A person may send one that ended without a push back to collected.
 
-use platform_core::limit::Millis;
+use platform_core::{
+    json::{self, Bounds},
+    limit::Millis,
+};
 use runner_git::{AcceptedWork, CommitSummary, ObjectId, Objection};
 use runner_store::{RelayProgress, StoredRelay};
 use serde::{Deserialize, Serialize};
@@ -182,7 +185,7 @@ impl RelayRecord {
             return Err(RelayError::Forgotten { run_id: run_id() });
         }
         let unreadable = |source| RelayError::Unreadable { run_id: run_id(), source };
-        serde_json::from_str(&stored.document).map_err(unreadable)
+        json::from_str(&stored.document, Bounds::STORED).map_err(unreadable)
     }
 
     /// Returns the record as it is stored, to be continued by any process after `due_in`.

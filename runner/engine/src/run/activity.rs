@@ -2,7 +2,11 @@
 
 use std::{cell::Cell, time::Duration};
 
-use platform_core::{record::CallEnd, trace::TraceEvent};
+use platform_core::{
+    json::{self, Bounds},
+    record::CallEnd,
+    trace::TraceEvent,
+};
 use platform_runtime::{poll::poll, report, retry::Transient};
 use runner_control_client::Lines;
 use tokio::time::{Instant, sleep, timeout};
@@ -66,7 +70,7 @@ impl<'r> CallActivity<'r> {
         let RunContext { engine, .. } = self.ctx;
         loop {
             while let Ok(Some(line)) = lines.next().await {
-                if let Ok(TraceEvent::Step { .. }) = serde_json::from_slice(line) {
+                if let Ok(TraceEvent::Step { .. }) = json::from_slice(line, Bounds::STORED) {
                     self.last_step.set(Instant::now());
                 }
             }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use platform_core::json::{self, Bounds};
 use platform_runtime::{poll::poll, report, retry::Transient};
 use runner_control_client::Lines;
 use tokio::time::{sleep, timeout};
@@ -19,7 +20,7 @@ impl RunContext<'_> {
     pub(super) async fn relay_tap(&self, mut tap: Lines, agent_ended: &CancellationToken) {
         loop {
             while let Some(line) = next_line(&mut tap, agent_ended).await {
-                match serde_json::from_slice(line) {
+                match json::from_slice(line, Bounds::STORED) {
                     Ok(line) => self.events.record_tap_line(line),
                     Err(error) => {
                         let error = report::chain(&error);

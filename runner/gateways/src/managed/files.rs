@@ -7,7 +7,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::{control::Correlation, id::SocketDirName, secret::Secret};
+use platform_core::{
+    control::Correlation,
+    id::SocketDirName,
+    json::{self, Bounds},
+    secret::Secret,
+};
 use platform_runtime::{file, lock::Lock, random, socket};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -123,13 +128,13 @@ impl Files<'_> {
 
 /// Returns the plugin's manifest for calls of `provider`.
 fn manifest_for(manifest: &str, provider: &str) -> String {
-    let mut manifest: Value = serde_json::from_str(manifest).expect("it is part of this program");
+    let mut manifest: Value = json::from_str(manifest, Bounds::STORED).expect("it is part of this program");
     manifest["providers"] = serde_json::json!([provider]);
     format!("{manifest:#}\n")
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    json::from_slice(&fs::read(path).ok()?, Bounds::STORED).ok()
 }
 
 /// Writes a file whole or not at all.

@@ -3,11 +3,12 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use gateway_bridge::Hello;
-use platform_core::id::GatewayId;
+use platform_core::{id::GatewayId, json::Raw};
 use platform_runtime::{
     report,
     settings::{Attribution, Gateway, Settings},
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
@@ -147,6 +148,26 @@ struct Reported {
     hello: Hello,
 }
 
+/// Answer to `config.get`: the configuration in the forms that a version knows.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ConfigAnswer<'a> {
+    #[serde(borrow)]
+    runtime_config: Option<Raw<'a>>,
+    #[serde(borrow)]
+    resolved: Option<Raw<'a>>,
+    #[serde(borrow)]
+    config: Option<Raw<'a>>,
+}
+
+impl ConfigAnswer<'_> {
+    /// Returns the first form that is an object.
+    fn config(&self) -> Option<Value> {
+        let forms = [self.runtime_config, self.resolved, self.config];
+        forms.into_iter().flatten().find(|form| form.get().starts_with('{'))?.read().ok()
+    }
+}
+
 /// Connects to a gateway and asks for its configuration.
 async fn query_config(settings: &Settings, id: &GatewayId) -> Result<Reported, String> {
     let pool = GatewayPool::of(settings);
@@ -159,11 +180,7 @@ async fn query_config(settings: &Settings, id: &GatewayId) -> Result<Reported, S
             Err(format!("it did not report its configuration within {} s", CONFIG_TIMEOUT.as_secs()))
         }
         Ok(Err(error)) => Err(report::chain(&error)),
-        Ok(Ok(answer)) => {
-            let fields = ["runtimeConfig", "resolved", "config"];
-            let mut values = fields.into_iter().filter_map(|field| answer.get(field));
-            Ok(values.find(|value| value.is_object()).cloned())
-        }
+        Ok(Ok(answer)) => Ok(answer.read::<ConfigAnswer<'_>>().ok().and_then(|answer| answer.config())),
     };
     Ok(Reported { config, hello })
 }

@@ -22,9 +22,9 @@ use http::{
 use http_body_util::{BodyExt as _, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
-use platform_core::connection::ConnectionId;
+use platform_core::{connection::ConnectionId, json::RawBuf};
 use platform_runtime::{report, settings::ServiceUrl, sync::Mutex, task};
-use serde_json::{Value, json, value::RawValue};
+use serde_json::{Value, json};
 use tokio::task::AbortHandle;
 
 pub(crate) use self::bearer::Bearer;
@@ -98,7 +98,7 @@ impl HttpLink {
     }
 
     /// Sends a request, and returns its result. Cancel safe: the connection ends with it.
-    pub(crate) async fn request(&self, method: &str, params: &Value) -> Result<Box<RawValue>, ServerError> {
+    pub(crate) async fn request(&self, method: &str, params: &Value) -> Result<RawBuf, ServerError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let mut answered = self.post(message.to_string()).await?;
@@ -183,7 +183,7 @@ impl HttpLink {
 
     /// Answers a request of the server. One that does not take the answer may give its own all the same, and may have
     /// acted before it asked: its failure says nothing about the call that it works on.
-    async fn answer(&self, id: &RawValue, method: &str) {
+    async fn answer(&self, id: &RawBuf, method: &str) {
         if let Err(error) = self.post(answer_to_server(id, method)).await {
             tracing::debug!(
                 error = report::chain(&error),
@@ -234,7 +234,7 @@ impl HttpLink {
     }
 
     /// Reads an answer that is one message.
-    async fn read_json(&self, answered: &mut HttpAnswer, id: u64) -> Result<Box<RawValue>, ServerError> {
+    async fn read_json(&self, answered: &mut HttpAnswer, id: u64) -> Result<RawBuf, ServerError> {
         let mut message = Vec::new();
         while let Some(chunk) = next_chunk(answered).await? {
             if message.len() + chunk.len() > self.max_message {
@@ -250,7 +250,7 @@ impl HttpLink {
     }
 
     /// Reads a stream of messages up to the answer.
-    async fn read_events(&self, answered: &mut HttpAnswer, id: u64) -> Result<Box<RawValue>, ServerError> {
+    async fn read_events(&self, answered: &mut HttpAnswer, id: u64) -> Result<RawBuf, ServerError> {
         let mut events = EventReader::new(self.max_message);
         let mut messages = 0;
         let mut bytes = 0_usize;

@@ -17,9 +17,10 @@ use std::{
 };
 
 use futures_util::{Stream, future::BoxFuture};
+use platform_core::json::RawBuf;
 use platform_runtime::task::spawn;
 use runner_docker::ServerOutput;
-use serde_json::{json, value::RawValue};
+use serde_json::json;
 use tokio::{
     io::AsyncWrite,
     sync::{mpsc, oneshot},
@@ -71,7 +72,7 @@ struct LinkState {
     is_stale: AtomicBool,
 }
 
-type RequestResult = Result<Box<RawValue>, ServerError>;
+type RequestResult = Result<RawBuf, ServerError>;
 
 /// Order for the task of a link.
 enum LinkCommand {
@@ -179,7 +180,7 @@ impl Drop for StdioLink {
 }
 
 /// Returns the answer to a request of a server: it may ask whether this program lives, and for nothing else.
-pub(crate) fn answer_to_server(id: &RawValue, method: &str) -> String {
+pub(crate) fn answer_to_server(id: &RawBuf, method: &str) -> String {
     if method == "ping" {
         return format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id.get());
     }

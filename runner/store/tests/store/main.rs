@@ -31,6 +31,7 @@ mod thread_workspaces;
 mod threads;
 mod tool_approvals;
 mod tool_calls;
+mod unreadable;
 
 /// Declares each function, which takes a [`database::Database`], as a test on each backend. Functions after `restored:`
 /// need Postgres even if the database is a file. Functions after `postgres:` take nothing. So exactly the tests in modules

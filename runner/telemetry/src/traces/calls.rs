@@ -10,6 +10,7 @@ use std::{
 use platform_core::{
     control::Cursor,
     id::RunId,
+    json::{self, Bounds},
     record::{ExchangeRecord, JournalLine, Outcome, TokensSource, hash},
     route::Route,
     traceparent::SpanId,
@@ -134,7 +135,9 @@ impl Exporter {
             let line = line?.ok_or("the connection to the proxy broke")?;
             deadline.get_or_insert_with(|| Instant::now() + BATCH_DELAY);
             // A later version may have written lines that this one cannot read.
-            let Ok(JournalLine { seq, record, .. }) = serde_json::from_slice(line) else { continue };
+            let Ok(JournalLine { seq, record, .. }) = json::from_slice(line, Bounds::STORED) else {
+                continue;
+            };
             end.seq = seq;
             end.hash = String::from_utf8_lossy(&hash(line)).into_owned();
             spans.extend(self.span_of_call(&record, store, contexts).await?);

@@ -11,7 +11,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use platform_core::limit::ByteSize;
+use platform_core::{
+    json::{self, Bounds},
+    limit::ByteSize,
+};
 use platform_runtime::{
     file::{self, Unread},
     report,
@@ -143,7 +146,8 @@ impl Drop for AbortOnDrop {
 
 /// Returns the number of refused spans in an answer. OTLP allows 64-bit numbers as text.
 fn rejected_spans(answer: &[u8]) -> u64 {
-    let answer: serde_json::Value = serde_json::from_slice(answer).unwrap_or_default();
+    let bounds = Bounds::of(MAX_ANSWER).with_values(10_000);
+    let answer: serde_json::Value = json::from_slice(answer, bounds).unwrap_or_default();
     let count = &answer["partialSuccess"]["rejectedSpans"];
     count.as_u64().or_else(|| count.as_str()?.parse().ok()).unwrap_or_default()
 }
@@ -172,6 +176,14 @@ fn read_headers(path: &Path) -> Result<HeaderMap, Unusable> {
 mod tests {
     use super::*;
 
+    /// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+    fn raw_nest(layers: usize) -> String {
+        let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+        (0..layers).fold("1".to_owned(), |inner, _| {
+            format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+        })
+    }
+
     #[test]
     fn refused_spans_are_read_in_every_form() {
         for (answer, count) in [
@@ -181,6 +193,8 @@ mod tests {
             ("{}", 0),
             ("", 0),
             ("<html>", 0),
+            (r#"{"partialSuccess":[3]}"#, 0),
+            (&raw_nest(15), 0),
         ] {
             assert_eq!(rejected_spans(answer.as_bytes()), count, "{answer}");
         }

@@ -10,6 +10,7 @@ use http::{
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use platform_core::json::{self, Bounds};
 use platform_runtime::{report, settings::BaseUrl, task};
 use serde::Deserialize;
 use serde_json::Value;
@@ -19,6 +20,8 @@ use crate::tool::{ToolCode, ToolError};
 
 /// Largest answer that is read.
 const MAX_ANSWER: usize = 1 << 20;
+/// Bounds of an answer. A series has some 15 values.
+const BOUNDS: Bounds = Bounds::of(MAX_ANSWER).with_values(50_000);
 /// Path of a query.
 const QUERY_PATH: &str = "/api/v1/query";
 
@@ -72,17 +75,7 @@ impl Prometheus {
                 return Err(ToolError::new(ToolCode::TimedOut, "the metrics did not answer in time"));
             }
         };
-        let answer: AnswerBody = serde_json::from_slice(&body)
-            .map_err(|_other| failed("the metrics gave an answer that is none of a Prometheus"))?;
-        match (answer.status.as_str(), answer.data) {
-            ("success", Some(data)) => Ok(data),
-            _ => {
-                // It may quote the query, but nothing of other series.
-                let problem = answer.error.unwrap_or_default();
-                let problem = &problem[..problem.floor_char_boundary(500)];
-                Err(failed(&format!("the query failed: {problem}")))
-            }
-        }
+        data(&body)
     }
 
     /// Sends a query. Returns the answer, or nothing if it is too large.
@@ -110,6 +103,24 @@ impl Prometheus {
     }
 }
 
+/// Returns the data in an answer.
+fn data(body: &[u8]) -> Result<Value, ToolError> {
+    let failed = |message: &str| ToolError::new(ToolCode::ToolFailed, message);
+    let answer: AnswerBody = json::from_slice(body, BOUNDS).map_err(|error| match error.is_bound() {
+        true => ToolError::new(ToolCode::ResultTooLarge, format!("the answer of the metrics: {error}")),
+        false => failed("the metrics gave an answer that is none of a Prometheus"),
+    })?;
+    match (answer.status.as_str(), answer.data) {
+        ("success", Some(data)) => Ok(data),
+        _ => {
+            // It may quote the query, but nothing of other series.
+            let problem = answer.error.unwrap_or_default();
+            let problem = &problem[..problem.floor_char_boundary(500)];
+            Err(failed(&format!("the query failed: {problem}")))
+        }
+    }
+}
+
 /// Returns `text` with all bytes but letters, digits and `-._~` percent-encoded.
 fn encode(text: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
@@ -121,4 +132,29 @@ fn encode(text: &str) -> String {
         }
         encoded
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::arguments::tests::raw_nest;
+
+    #[test]
+    fn an_answer_is_data_or_a_failure() {
+        let answer = |data: &str| format!(r#"{{"status":"success","data":{data}}}"#);
+        assert_eq!(data(answer(r#"{"result":[1]}"#).as_bytes()), Ok(json!({ "result": [1] })));
+        for (body, code, problem) in [
+            (r#"{"status":"error","error":"no metric"}"#.to_owned(), ToolCode::ToolFailed, "no metric"),
+            ("<html>".to_owned(), ToolCode::ToolFailed, "none of a Prometheus"),
+            (answer(&raw_nest(15)), ToolCode::ToolFailed, "none of a Prometheus"),
+            (answer(&"[".repeat(100)), ToolCode::ResultTooLarge, "deeper than 64"),
+            (answer(&format!("[{}1]", "1,".repeat(BOUNDS.values))), ToolCode::ResultTooLarge, "50000 values"),
+        ] {
+            let error = data(body.as_bytes()).unwrap_err();
+            assert_eq!(error.code, code.word());
+            assert!(error.message.contains(problem), "{}", error.message);
+        }
+    }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     double::{GitHubFault, GitHubRoute},
-    world::{self, Answer, RawCall, World, eventually, id},
+    world::{self, Answer, RawCall, World, eventually, id, raw_nest},
 };
 
 const TIME: &str = "core__get_current_time";
@@ -72,6 +72,9 @@ async fn bad_messages_are_refused() {
         assert_eq!(answer.body["result"]["isError"], json!(true));
         assert_eq!(answer.body["result"]["structuredContent"]["error"]["code"], json!(code), "{answer:?}");
     }
+    let nested = call(TIME, &json!("nest")).to_string().replace("\"nest\"", &raw_nest(15));
+    let answer = world.send(RawCall::of("/mcp", TIME, nested.into_bytes())).await;
+    assert_eq!((answer.status, answer.outcome()), (200, "failed"), "{answer:?}");
     let not_granted = message(&comment).with(header::TOOL, "github__comment");
     let answer = world.send(not_granted).await;
     assert_eq!(answer.body["result"]["structuredContent"]["error"]["code"], json!("policy_denied"));

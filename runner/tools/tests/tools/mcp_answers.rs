@@ -3,6 +3,9 @@
 //! `mcp_answers.txt` has the answers that the official SDK for Rust gave to this gateway's tools (rmcp 3.11). A line with
 //! `>` is the version in the header, and the message. The line with `<` below is the answer to each of them: its status,
 //! the outcome of a call, and the body. The member `jsonrpc` is left out of both, and a word with `$` is short for a text.
+//!
+//! Two kinds of message are answered otherwise than by the SDK. It took one of two members with the same name. And it refused
+//! a number or a text that cannot be represented also where nothing reads it.
 
 use serde_json::{Value, json};
 

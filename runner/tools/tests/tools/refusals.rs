@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::{
     double::StoredIssue,
-    world::{RawCall, World, id},
+    world::{RawCall, World, id, raw_nest},
 };
 
 const READ: &str = "github__read_issue";
@@ -106,6 +106,7 @@ fn invalid() -> Vec<BadCall> {
             "repository",
         ),
         ("twice", with_args(r#"{"number":1,"number":2}"#), "invalid_arguments", "failed", "occurs twice"),
+        ("nest", with_args(&raw_nest(15)), "invalid_arguments", "failed", "reserved"),
         ("deep", with_args(&deep), "invalid_arguments", "failed", "deeper"),
         ("bomb", with_args(&bomb), "invalid_request", "failed", ""),
         ("no object", with_args("[1]"), "invalid_arguments", "failed", "not an object"),

@@ -310,3 +310,11 @@ pub(crate) async fn eventually<T>(what: &str, poll: impl AsyncFn() -> Option<T>)
     let value = poll_until(deadline, POLL_INTERVAL, async || poll().await).await;
     value.unwrap_or_else(|| panic!("{what}: not within {EVENTUALLY_TIMEOUT:?}"))
 }
+
+/// Returns a text in which each layer is written in a string beside a name that serde_json reserves.
+pub(crate) fn raw_nest(layers: usize) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\u005c").replace('"', "\\u0022");
+    (0..layers).fold("1".to_owned(), |inner, _| {
+        format!(r#"{{"$serde_json::private::RawValue":"{}"}}"#, escaped(&inner))
+    })
+}

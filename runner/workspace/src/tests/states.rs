@@ -11,12 +11,12 @@ use platform_runtime::settings::WorkspaceForm;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{
-    super::{Bounds, Durability, Error, Workspaces, image, paths::WorkspacePaths},
+    super::{Durability, Error, WorkspaceBounds, Workspaces, image, paths::WorkspacePaths},
     BOTH, Fixture, Unmounted, content, devices_below, entries, mounts_below, settings,
 };
 
 /// Creates a second workspace with `make`, and asserts that exactly this one is removed.
-async fn is_removed(state: &str, make: impl FnOnce(&WorkspacePaths, Bounds)) {
+async fn is_removed(state: &str, make: impl FnOnce(&WorkspacePaths, WorkspaceBounds)) {
     let fixture = Fixture::of(WorkspaceForm::Image).await;
     let id = Workspaces::new_id();
     let paths = WorkspacePaths::of(&fixture.root, id.as_str());
@@ -45,7 +45,7 @@ async fn a_half_made_workspace_is_removed() {
     is_removed("a mount with nothing in it", mounted).await;
 }
 
-fn mounted(paths: &WorkspacePaths, bounds: Bounds) {
+fn mounted(paths: &WorkspacePaths, bounds: WorkspaceBounds) {
     paths.create_dirs().unwrap();
     image::create(paths, bounds).unwrap();
     image::mount(paths, Durability::Run).unwrap();

@@ -21,13 +21,13 @@ const SAID: &str = "see http://10.9.9.9/sk-mine-1234";
 
 /// A route, an ordinary event of its streams with a text, and what makes an object look like one.
 #[derive(Debug, Clone, Copy)]
-struct Api {
-    path: &'static str,
+pub(super) struct Api {
+    pub(super) path: &'static str,
     event: fn(&str) -> String,
     looks: &'static str,
 }
 
-const APIS: [Api; 4] = [
+pub(super) const APIS: [Api; 4] = [
     Api {
         path: CHAT,
         event: |text| {
@@ -139,14 +139,14 @@ pub(super) fn count() -> usize {
 }
 
 /// A world with a run of its own socket and one that comes through a gateway.
-struct Doors {
+pub(super) struct Doors {
     shared: Shared,
-    own: Agent,
-    scripted: RawScriptedUpstream,
+    pub(super) own: Agent,
+    pub(super) scripted: RawScriptedUpstream,
 }
 
 impl Doors {
-    async fn open() -> Self {
+    pub(super) async fn open() -> Self {
         let scripted = RawScriptedUpstream::start().await;
         let upstream = ScriptedUpstream::start().await.unwrap();
         let world = World::in_front_of(upstream, &scripted.base_url(), "").await;
@@ -155,7 +155,7 @@ impl Doors {
         Self { shared, own, scripted }
     }
 
-    fn gateway(&self) -> Agent {
+    pub(super) fn gateway(&self) -> Agent {
         self.shared.with_token(&good("r1"))
     }
 
@@ -168,7 +168,7 @@ impl Doors {
 }
 
 /// Returns all that the agent receives: status, headers, and the body as far as it came.
-async fn told(agent: &Agent, path: &str, answering: Answering) -> (StatusCode, String) {
+pub(super) async fn told(agent: &Agent, path: &str, answering: Answering) -> (StatusCode, String) {
     let body = body_for(path, "m", answering).to_string();
     let stream = agent.send(Method::POST, path, body.into()).await.unwrap();
     let (status, headers) = (stream.status, format!("{:?}", stream.headers));

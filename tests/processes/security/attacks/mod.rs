@@ -11,6 +11,7 @@ mod errors;
 mod headers;
 mod heads;
 mod leaks;
+mod nests;
 mod paths;
 mod sockets;
 mod state;

@@ -112,7 +112,7 @@ pub(in crate::commands) const fn exit_code(error: &agent_images::Error) -> Exit 
 
 /// Returns the recipe called `name`.
 fn find(name: &str) -> Result<Recipe, Error> {
-    let mut recipes = Recipe::all()?;
+    let mut recipes = Recipe::all();
     match recipes.iter().position(|recipe| recipe.name == name) {
         Some(at) => Ok(recipes.swap_remove(at)),
         None => {

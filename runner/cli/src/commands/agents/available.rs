@@ -14,7 +14,7 @@ use crate::agent_images::{ImageBuild, Recipe};
 pub(super) async fn list(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let mut table = Table::new(["AGENT", "NAME", "VERSION", "PACKAGE", "ADDED", "IMAGE"]);
     let mut listed = Vec::new();
-    for recipe in &Recipe::all()? {
+    for recipe in &Recipe::all() {
         let entry = context.settings.agents.iter().find(|(id, _)| id.to_string() == recipe.agent());
         let image = entry.map_or_else(|| recipe.image(), |(_, agent)| agent.image.to_string());
         let build = ImageBuild {

@@ -14,7 +14,11 @@ mod verify;
 
 use std::io;
 
-use platform_core::{id::AccountId, record::JournalLine};
+use platform_core::{
+    id::AccountId,
+    json::{self, Bounds},
+    record::JournalLine,
+};
 use runner_audit::{Entry, Filter, When};
 use runner_control_client::{DataPlane, Follow, Lines};
 use serde::de::DeserializeOwned;
@@ -204,7 +208,7 @@ fn entry(line: &[u8]) -> Result<Entry<'_>, Error> {
 }
 
 fn record(line: &[u8]) -> Result<JournalLine, Error> {
-    serde_json::from_slice(line).map_err(Error::invalid_record)
+    json::from_slice(line, Bounds::STORED).map_err(Error::invalid_record)
 }
 
 /// Formats microseconds as milliseconds.

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use platform_core::{
     host_tools::ToolOutcome,
+    json::{self, Bounds},
     record::{ExchangeRecord, Identity, JournalLine, Kind, Outcome, Tokens, TokensSource, ToolCall},
     refusal::Refusal,
     untrusted::JournalText,
@@ -40,7 +41,7 @@ pub(super) async fn show(
     });
     let mut out = io::stdout();
     if json {
-        let raw: Value = serde_json::from_slice(&line)?;
+        let raw: Value = json::from_slice(&line, Bounds::STORED).map_err(Error::invalid_record)?;
         let report = json!({ "record": raw, "advice": advice });
         writeln!(out, "{}", terminal::safe_json(&report.to_string()))?;
     } else {

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use platform_core::{
     id::CallId,
+    json::{self, Bounds},
     record::{Identity, TokensSource},
     trace::{Connection, Step, TraceEvent},
 };
@@ -40,7 +41,7 @@ pub(super) async fn trace(
     let mut out = io::stdout();
     let mut followed = None;
     while let Some(line) = lines.next().await? {
-        let event: TraceEvent = serde_json::from_slice(line)?;
+        let event: TraceEvent = json::from_slice(line, Bounds::STORED).map_err(Error::invalid_record)?;
         if !is_followed(&event, &mut followed) {
             continue;
         }

@@ -7,7 +7,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use platform_core::control::Cursor;
+use platform_core::{
+    control::Cursor,
+    json::{self, Bounds},
+};
 use platform_runtime::terminal;
 use runner_audit::{
     files::{self, Files, Piece},
@@ -53,7 +56,7 @@ pub(super) async fn verify(data_plane: &DataPlane, arguments: Arguments) -> Resu
 fn read_cursor(file: &Path) -> Result<HeldCursor, Misused> {
     let shown = file.display();
     let text = fs::read(file).map_err(|error| Misused(format!("cannot read {shown}: {error}")))?;
-    let cursor: Cursor = serde_json::from_slice(&text).map_err(|error| {
+    let cursor: Cursor = json::from_slice(&text, Bounds::STORED).map_err(|error| {
         Misused(format!("{shown} is not a cursor as `sluice audit verify` prints it: {error}"))
     })?;
     Ok(HeldCursor { who: format!("cursor {shown}"), cursor })

@@ -89,7 +89,7 @@ impl Interview<'_> {
 
     /// Returns a problem for each agent that `sluice agents add` would refuse.
     fn unknown_agents(&self) -> Result<Vec<String>, Error> {
-        let recipes = Recipe::all().map_err(Error::Recipes)?;
+        let recipes = Recipe::all();
         let known: Vec<_> = recipes.iter().map(|recipe| recipe.name.as_str()).collect();
         let is_known = |agent: &&String| *agent == DEFAULT_AGENT || known.contains(&agent.as_str());
         let unknown = self.arguments.agent.iter().filter(|agent| !is_known(agent));

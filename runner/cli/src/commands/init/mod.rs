@@ -81,7 +81,7 @@ pub(super) const fn exit_code(error: &setup::Error) -> Exit {
         setup::Error::Unusable(_) | setup::Error::Check { .. } => Exit::Usage,
         setup::Error::Stopped => Exit::Cancelled,
         setup::Error::Program { .. } | setup::Error::Upstream(_) => Exit::Unavailable,
-        setup::Error::Terminal(_) | setup::Error::Recipes(_) | setup::Error::Write { .. } => Exit::Internal,
+        setup::Error::Terminal(_) | setup::Error::Write { .. } => Exit::Internal,
     }
 }
 

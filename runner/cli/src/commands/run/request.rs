@@ -6,7 +6,11 @@ use std::{
     path::Path,
 };
 
-use platform_core::{control::UpstreamHealth, grant::Correlation};
+use platform_core::{
+    control::UpstreamHealth,
+    grant::Correlation,
+    json::{self, Bounds},
+};
 use runner_control_client::DataPlane;
 use runner_engine::{
     order::{OrderError, OrderLimits, OrderedAgent, RunOrder},
@@ -78,7 +82,7 @@ async fn offered_models(data_plane: &DataPlane) -> String {
 fn read_history(file: &Path) -> Result<Vec<Message>, Error> {
     let misused = |why: String| Error::from(Misused(format!("--history {}: {why}", file.display())));
     let text = fs::read(file).map_err(|error| misused(error.to_string()))?;
-    serde_json::from_slice(&text)
+    json::from_slice(&text, Bounds::of(usize::MAX))
         .map_err(|error| misused(format!("not a JSON list of messages, {{role, content}}: {error}")))
 }
 

@@ -64,7 +64,13 @@ impl TurnRecord {
             let Some(last) = events.last() else { return Ok(record) };
             after = last.seq;
             for stored in &events {
-                record.add(stored.event()?);
+                match stored.event() {
+                    Ok(event) => record.add(event),
+                    // The turn goes on: at worst a part of its text is told twice.
+                    Err(_unreadable) => {
+                        tracing::warn!(run = %run_id, seq = stored.seq, "stored event cannot be read");
+                    }
+                }
             }
         }
     }

@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use platform_core::json::{self, Bounds};
 use platform_runtime::settings::Accounts;
 use runner_model::{
     failpoint::Point,
@@ -121,7 +122,10 @@ impl RecoveredState {
         Self {
             resources: RunResources::from_rows(&record.resources),
             started: run.started.map(|started| started.until(record.now)),
-            stopping: record.stopping.as_deref().and_then(|reason| serde_json::from_str(reason).ok()),
+            stopping: record
+                .stopping
+                .as_deref()
+                .and_then(|reason| json::from_str(reason, Bounds::STORED).ok()),
             completion,
             image: record.image,
             recorded: record.event_cursor,

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use platform_core::id::{AgentId, RunId};
+use platform_core::{
+    id::{AgentId, RunId},
+    json::{self, Bounds},
+};
 use platform_runtime::{report, retry::Transient, settings::ServiceUrl};
 use runner_connections::{ConnectionBroker, CredentialError};
 use runner_git::RepoUrl;
@@ -79,7 +82,8 @@ impl GitHubAccess {
 
     async fn repository(&self, run_id: &RunId) -> Result<RepositoryName, ToolError> {
         let order = self.store.order(run_id).await.map_err(|error| not_read(&error, run_id))?;
-        let order: OrderedRun = serde_json::from_str(&order).map_err(|_other| no_repository(run_id))?;
+        let order: OrderedRun =
+            json::from_str(&order, Bounds::STORED).map_err(|_other| no_repository(run_id))?;
         let url = order.repo.ok_or_else(|| no_repository(run_id))?.url;
         let url = RepoUrl::parse(&url).map_err(|_invalid| no_repository(run_id))?;
         let repository = RepositoryName::of(&url).ok().filter(|repository| repository.is_at(&self.url));

@@ -1,21 +1,32 @@
 //! Reads a body by the documented rules, written down once more. `None` stands for a refusal.
 
 use platform_core::{
-    id::{AgentId, ExternalId, ModelName},
+    id::{AgentId, ExternalId, ModelName, ToolName},
     money::NanoDollars,
 };
-use runner_api::fuzzing::{ACCOUNT, OrderRoute};
 use serde_json::{Map, Value};
 
-use crate::SPOILED;
+use super::{ACCOUNT, OrderRoute};
 
 /// Longest message of a chat, in characters.
 const MAX_MESSAGE: usize = 16_000;
 const DEFAULT_AGENT: &str = "sandbox:agent";
-const ORDER_FIELDS: [&str; 9] =
-    ["input", "agentId", "model", "messages", "account", "priority", "stateKey", "limits", "keepWorkspace"];
+const ORDER_FIELDS: [&str; 11] = [
+    "input",
+    "agentId",
+    "model",
+    "messages",
+    "account",
+    "priority",
+    "stateKey",
+    "limits",
+    "repository",
+    "hostTools",
+    "keepWorkspace",
+];
 
 /// Meaning of a body.
+#[derive(Default)]
 pub(super) struct Reading {
     pub(super) question: String,
     pub(super) history: Vec<(&'static str, String)>,
@@ -24,10 +35,23 @@ pub(super) struct Reading {
     pub(super) thread: Thread,
     pub(super) total_tokens: Option<u64>,
     pub(super) cost: Option<NanoDollars>,
+    pub(super) repository: Repository,
+    pub(super) host_tools: Option<Vec<String>>,
+}
+
+/// Repository of an order.
+#[derive(Default)]
+pub(super) struct Repository {
+    pub(super) url: Option<String>,
+    pub(super) base: Option<String>,
+    pub(super) branch: Option<String>,
+    pub(super) pull_request: Option<bool>,
 }
 
 /// Thread of an order.
+#[derive(Default)]
 pub(super) enum Thread {
+    #[default]
     None,
     New,
     Named(String),
@@ -36,12 +60,11 @@ pub(super) enum Thread {
 /// Reads `body`.
 pub(super) fn read(route: OrderRoute, body: &Value) -> Option<Reading> {
     let body = body.as_object()?;
-    let reading = match route {
+    match route {
         OrderRoute::Chat => chat(body),
         OrderRoute::Completions => completion(body),
         OrderRoute::Runs => run(body),
-    };
-    reading.filter(|reading| !(SPOILED && reading.question.contains(|c: char| c.is_ascii_digit())))
+    }
 }
 
 /// Returns the text of a field; `Some(None)` if it is absent or null.
@@ -50,17 +73,6 @@ fn text(of: &Map<String, Value>, field: &str) -> Option<Option<String>> {
         None | Some(Value::Null) => Some(None),
         Some(Value::String(text)) => Some(Some(text.clone())),
         Some(_) => None,
-    }
-}
-
-/// Returns a word of a list of words. `{"word": null}` is the word, too.
-fn word(value: &Value) -> Option<&str> {
-    match value {
-        Value::String(word) => Some(word),
-        Value::Object(members) if members.len() == 1 => {
-            members.iter().next().filter(|(_, value)| value.is_null()).map(|(word, _)| word.as_str())
-        }
-        _ => None,
     }
 }
 
@@ -115,7 +127,7 @@ fn question(body: &Map<String, Value>) -> Option<(String, Option<String>)> {
 
 /// Returns the trigger of a chat.
 fn trigger(body: &Map<String, Value>) -> Option<&str> {
-    let trigger = body.get("trigger").map_or(Some("submit-message"), word)?;
+    let trigger = body.get("trigger").map_or(Some("submit-message"), Value::as_str)?;
     ["submit-message", "regenerate-message"].contains(&trigger).then_some(trigger)
 }
 
@@ -140,7 +152,9 @@ fn chat(body: &Map<String, Value>) -> Option<Reading> {
     };
     let model = model(text(body, "model")?)?;
     let agent = AgentId::accepts(&agent).then_some(agent)?;
-    Some(Reading { question, history: Vec::new(), agent, model, thread, total_tokens: None, cost: None })
+    let repository = body.get("repository").filter(|given| !given.is_null());
+    let repository = repository.map_or_else(|| Some(Repository::default()), Repository::read)?;
+    Some(Reading { question, agent, model, thread, repository, ..Reading::default() })
 }
 
 /// Returns whether a chat's body that is sent again is the same run: it names itself, or its message.
@@ -185,8 +199,7 @@ fn completion(body: &Map<String, Value>) -> Option<Reading> {
     }
     let (role, question) = history.pop()?;
     let asks = role == "user" && !question.trim().is_empty();
-    let thread = Thread::None;
-    asks.then_some(Reading { question, history, agent, model: None, thread, total_tokens: None, cost: None })
+    asks.then(|| Reading { question, history, agent, ..Reading::default() })
 }
 
 fn run(body: &Map<String, Value>) -> Option<Reading> {
@@ -197,19 +210,21 @@ fn run(body: &Map<String, Value>) -> Option<Reading> {
     let model = model(text(body, "model")?)?;
     checked(text(body, "account")?, |account| account == ACCOUNT)?;
     let state_key = checked(text(body, "stateKey")?, |key| ExternalId::parse(key).is_ok())?;
-    let priority = body.get("priority").map_or(Some("normal"), word)?;
+    let priority = body.get("priority").map_or(Some("normal"), Value::as_str)?;
     ["low", "normal", "high"].contains(&priority).then_some(())?;
     body.get("keepWorkspace").is_none_or(Value::is_boolean).then_some(())?;
     let mut history = Vec::new();
     for message in elements(body, "messages")? {
         let message = message.as_object()?;
-        let role = word(message.get("role")?)?;
+        let role = message.get("role")?.as_str()?;
         let role = ["system", "user", "assistant"].into_iter().find(|known| *known == role)?;
         history.push((role, message.get("content")?.as_str()?.to_owned()));
     }
     let (total_tokens, cost) = body.get("limits").map_or(Some((None, None)), limits)?;
     let thread = state_key.map_or(Thread::None, Thread::Named);
-    Some(Reading { question, history, agent, model, thread, total_tokens, cost })
+    let repository = body.get("repository").map_or_else(|| Some(Repository::default()), Repository::read)?;
+    let host_tools = host_tools(body)?;
+    Some(Reading { question, history, agent, model, thread, total_tokens, cost, repository, host_tools })
 }
 
 /// Reads the limits of an order. None of them is zero.
@@ -222,4 +237,26 @@ fn limits(limits: &Value) -> Option<(Option<u64>, Option<NanoDollars>)> {
     };
     let cost = text(limits, "cost")?.map(|cost| cost.parse::<NanoDollars>()).transpose().ok()?;
     (cost != Some(NanoDollars(0))).then_some((total_tokens, cost))
+}
+
+/// Returns the names of an order's host tools; `Some(None)` if they are absent or null.
+fn host_tools(body: &Map<String, Value>) -> Option<Option<Vec<String>>> {
+    let Some(list) = body.get("hostTools").filter(|list| !list.is_null()) else { return Some(None) };
+    let name = |tool: &Value| tool.as_str().filter(|name| ToolName::accepts(name)).map(str::to_owned);
+    list.as_array()?.iter().map(name).collect::<Option<Vec<_>>>().map(Some)
+}
+
+impl Repository {
+    /// Reads the repository of an order.
+    fn read(repository: &Value) -> Option<Self> {
+        let fields = repository.as_object()?;
+        let known = ["url", "base", "branch", "pullRequest"];
+        fields.keys().all(|field| known.contains(&field.as_str())).then_some(())?;
+        let [url, base, branch] = ["url", "base", "branch"].map(|field| text(fields, field));
+        let pull_request = match fields.get("pullRequest") {
+            None | Some(Value::Null) => None,
+            Some(wanted) => Some(wanted.as_bool()?),
+        };
+        Some(Self { url: url?, base: base?, branch: branch?, pull_request })
+    }
 }

@@ -1,5 +1,0 @@
-//! Hands libFuzzer's inputs to [`fuzz::requests`], which says what must hold.
-
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| fuzz::requests::holds(input));
