@@ -9,9 +9,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # shellcheck source=scripts/bare-root.sh
 source scripts/bare-root.sh
-FILE=$(realpath "${1:-tests/records/bare.json}")
-ROOT=${ROOT:-}
-
 # Prints the processor's seconds that this machine has spent since it started.
 cpu_seconds() { awk -v ticks="$(getconf CLK_TCK)" '/^cpu / { printf "%d", ($2 + $3 + $4 + $7 + $8) / ticks }' /proc/stat; }
 
@@ -50,6 +47,7 @@ if [[ ${1:-} == --inside ]]; then
   inside
   exit
 fi
+FILE=$(realpath "${1:-tests/records/bare.json}")
 if scripts/docker.sh status >/dev/null 2>&1; then die "stop this machine's Docker first: scripts/docker.sh stop"; fi
 ROOT=$(mktemp -d /tmp/bare-debian.XXXXXX)
 trap 'rm -rf --one-file-system "$ROOT"' EXIT

@@ -19,6 +19,9 @@ use utoipa::{
 
 use crate::error::Error;
 
+/// Deepest nesting of a body. The hash of an order takes time in proportion to it.
+const MAX_DEPTH: usize = 32;
+
 /// Id in the path of a request. A text that can be no id names no object.
 #[derive(Debug)]
 pub(crate) struct ObjectId(pub(crate) String);
@@ -61,7 +64,7 @@ pub(crate) async fn read_json_bytes(request: Request, most: usize) -> Result<Byt
 
 /// Parses a body of at most `most` bytes.
 pub(crate) fn parse<'b, T: Deserialize<'b>>(body: &'b [u8], most: usize) -> Result<T, Error> {
-    json::from_slice(body, Bounds::of(most)).map_err(|error| invalid_body(&error))
+    json::from_slice(body, Bounds::of(most).with_depth(MAX_DEPTH)).map_err(|error| invalid_body(&error))
 }
 
 /// Part of a message, of which the type decides what else it has.

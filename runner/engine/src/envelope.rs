@@ -8,8 +8,8 @@ use platform_runtime::settings::Protocol;
 use runner_model::agent_line::AgentEnd;
 use serde::Deserialize;
 
-/// Bounds of an envelope. `output_capture_limit` bounds its length.
-const BOUNDS: Bounds = Bounds::of(usize::MAX);
+/// Bounds of an envelope. `output_capture_limit` bounds its length, and nothing that may nest in it is read.
+const BOUNDS: Bounds = Bounds::of(usize::MAX).with_depth(usize::MAX).with_values(usize::MAX);
 
 /// Output of an agent, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]

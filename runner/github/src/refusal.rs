@@ -38,11 +38,15 @@ struct ErrorBody<'b> {
 
 /// Detail of an error that is no text.
 #[derive(Deserialize)]
-struct ErrorDetail {
-    message: Option<String>,
-    resource: Option<String>,
-    field: Option<String>,
-    code: Option<String>,
+struct ErrorDetail<'b> {
+    #[serde(borrow)]
+    message: Option<Raw<'b>>,
+    #[serde(borrow)]
+    resource: Option<Raw<'b>>,
+    #[serde(borrow)]
+    field: Option<Raw<'b>>,
+    #[serde(borrow)]
+    code: Option<Raw<'b>>,
 }
 
 /// Reads an answer to `action` with an error. The `secret` of the request is in no part of the result.
@@ -80,8 +84,9 @@ fn detail(error: Raw<'_>) -> Option<String> {
         return Some(text);
     }
     let ErrorDetail { message, resource, field, code } = error.read().ok()?;
-    message.or_else(|| {
-        let parts: Vec<String> = [resource, field, code].into_iter().flatten().collect();
+    let text = |part: Option<Raw<'_>>| part.and_then(|part| part.read::<String>().ok());
+    text(message).or_else(|| {
+        let parts: Vec<String> = [resource, field, code].into_iter().filter_map(text).collect();
         (!parts.is_empty()).then(|| parts.join(" "))
     })
 }
@@ -177,7 +182,7 @@ mod tests {
 
     #[test]
     fn messages_are_bounded_and_safe_to_print() {
-        let errors = r#"{"message":"Validation Failed","errors":[{"message":"A pull request already exists"},{"resource":"PullRequest","field":"head","code":"invalid"},"plain"]}"#;
+        let errors = r#"{"message":"Validation Failed","errors":[{"message":"A pull request already exists","code":422},{"resource":"PullRequest","field":"head","code":"invalid"},"plain"]}"#;
         let shown = "Validation Failed; A pull request already exists; PullRequest head invalid; plain";
         assert_eq!(answer(422, &[], errors).0, shown);
         let hostile = r#"{"message":"\u001b[31mbad\u202e t0ken\nnext"}"#;

@@ -9,8 +9,8 @@ use serde::{Deserialize, Deserializer, de};
 
 /// Most bytes of an id or a name. LiteLLM makes ids of more than a KiB for models that sign their calls.
 const MAX_WORD: usize = 4096;
-/// Bounds of a line. The collector of the output bounds its length.
-const BOUNDS: Bounds = Bounds::of(usize::MAX);
+/// Bounds of a line. The collector of the output bounds its length, and what may nest in it stays text.
+const BOUNDS: Bounds = Bounds::of(usize::MAX).with_depth(usize::MAX).with_values(usize::MAX);
 /// Most bytes of an error code.
 const MAX_CODE: usize = 256;
 /// Escape of the character that stands for an unreadable one.
@@ -306,7 +306,8 @@ mod tests {
 
     #[test]
     fn arguments_are_passed_on_unread() {
-        for written in [raw_nest(15), r#"{"a":1,"a":2}"#.to_owned()] {
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        for written in [raw_nest(15), r#"{"a":1,"a":2}"#.to_owned(), deep] {
             let line = format!(r#"{{"type":"tool_call","id":"c","name":"n","arguments":{written}}}"#);
             let AgentLine::ToolCall { arguments, .. } = AgentLine::parse(&line).unwrap() else { panic!() };
             assert_eq!(arguments, written);

@@ -17,10 +17,10 @@ const MAX_SHORT_TEXT: usize = 200;
 const MAX_SHORT_MEMBERS: usize = 16;
 /// Most references and combinations that are followed from one schema.
 const MAX_SCHEMAS: usize = 64;
-/// Words, or two of them without what is between, that name a secret. What counts tokens has none: `max_tokens`.
+/// Ends of words, or of two of them without what is between, that name a secret. What counts tokens has none: `max_tokens`.
 const SECRETS: &str = "secret secrets token password passwords passwd passphrase apikey apikeys privatekey privatekeys \
-    credential credentials authorization cookie cookies accesstoken authtoken refreshtoken accesstokens apitokens \
-    authtokens bearertokens refreshtokens clientsecret secretkey";
+    secretkey secretkeys accesskey accesskeys credential credentials authorization cookie cookies accesstokens apitokens \
+    authtokens bearertokens csrftokens refreshtokens sessiontokens";
 
 /// Returns `args`, which follow `schema`, as JSON without secrets; `None` if they are longer than 32 KiB. They are not cut:
 /// the rest could be what matters.
@@ -93,10 +93,14 @@ fn redacted(root: &Value, schemas: &[&Value], value: &Value) -> Value {
     }
 }
 
-/// Returns whether `name` is that of a secret. Whole words count: a part would hide `secretary` from who decides.
+/// Returns whether `name` is that of a secret. The end of a word counts, as in `PGPASSWORD`: any other part of one would hide
+/// `secretary` from the person who decides.
 fn is_secret(name: &str) -> bool {
     let words = words(name);
-    let is_listed = |found: &[String]| SECRETS.split(' ').any(|secret| secret == found.concat());
+    let is_listed = |found: &[String]| {
+        let found = found.concat();
+        SECRETS.split(' ').any(|secret| found.ends_with(secret))
+    };
     words.windows(1).chain(words.windows(2)).any(is_listed)
 }
 
@@ -184,7 +188,8 @@ mod tests {
     fn names_of_secrets_are_known_by_their_words() {
         let hidden = "github_token clientSecret api-key Authorization password apiKey API_KEY APIKey X-Api-Key apikey \
             access_token accessTokens OAuthToken HTTPToken token2 GITHUB_TOKEN PASSWORD db.password set-cookie cookies \
-            secret secrets awsSecretAccessKey private_key privatekey credentials passwd passphrase clientsecret";
+            secret secrets awsSecretAccessKey private_key privatekey credentials passwd passphrase clientsecret \
+            PGPASSWORD dbpassword sessiontoken bearertoken webhooksecret aws_secretaccesskey csrf_tokens";
         let shown = "max_tokens total_tokens maxTokens tokens secretary tokenizer tokenize detokenized passwordless \
             cookiecutter author authority key keys keyboard apiary monkey undersecretary accessible body";
         let shown_with_blank = ["api monkey", "the keys", ""];

@@ -15,7 +15,7 @@ pub enum Durability {
     Machine,
 }
 
-/// WorkspaceBounds of a workspace's content.
+/// Bounds of a workspace's content.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WorkspaceBounds {
     pub(super) size: ByteSize,

@@ -48,7 +48,7 @@ const MKFS_OPTIONS: [&str; 10] = [
     "-E",
     "lazy_itable_init=1,lazy_journal_init=1,nodiscard",
 ];
-/// WorkspaceBounds of a trial image.
+/// Bounds of a trial image.
 const TRIAL_BOUNDS: WorkspaceBounds = WorkspaceBounds { size: ByteSize::mib(16), files: 64 };
 /// Prefix of a trial's name. Such a name is not a valid workspace id, so no trial counts as a workspace.
 const TRIAL_PREFIX: &str = ".trial-";

@@ -78,7 +78,7 @@ pub use self::{
 #[derive(Debug, Clone)]
 pub struct Workspaces {
     root: Arc<WorkspaceRoot>,
-    /// WorkspaceBounds of new workspaces, and of those that are adopted.
+    /// Bounds of new workspaces, and of those that are adopted.
     bounds: WorkspaceBounds,
     /// Failures that workspaces have to survive from their next mount on.
     durability: Durability,

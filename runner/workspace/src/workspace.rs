@@ -18,7 +18,7 @@ pub struct Workspace {
     pub(super) tree: PathBuf,
     /// Directory in which a warm container waits for its start file.
     pub(super) start: Option<PathBuf>,
-    /// WorkspaceBounds that only this process enforces, by measuring.
+    /// Bounds that only this process enforces, by measuring.
     pub(super) watched: Option<WatchedTree>,
 }
 

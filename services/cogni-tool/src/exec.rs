@@ -20,7 +20,7 @@ use crate::{
 /// Largest text of arguments. The gateway's own limit is far below by default.
 const MAX_ARGUMENTS: usize = 16 * 1024 * 1024;
 
-/// ToolAnswer to a call: a result or an error.
+/// Answer to a call: a result or an error.
 #[derive(Deserialize)]
 struct ToolAnswer<'a> {
     ok: bool,

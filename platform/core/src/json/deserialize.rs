@@ -34,14 +34,6 @@ pub(super) struct Reader<'de> {
 }
 
 impl<'de> Reader<'de> {
-    pub(super) const fn text(&self) -> &'de str {
-        self.text
-    }
-
-    pub(super) const fn at(&self) -> usize {
-        self.at
-    }
-
     /// Returns the next byte that is no space.
     pub(super) fn peek(&mut self) -> u8 {
         let rest = &self.text.as_bytes()[self.at..];

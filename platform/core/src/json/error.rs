@@ -4,8 +4,9 @@ use std::fmt;
 
 use serde::de::{self, Expected, Unexpected};
 
-/// Reason why a text was not read. Shows line and column; of the text numbers and names, and no string where another type is
-/// expected: it may be a secret.
+use super::names::shown;
+
+/// Reason why a text was not read. Shows line and column, and of the text only names of members: a value may be a secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: ErrorKind,
@@ -59,6 +60,11 @@ pub enum ErrorKind {
 }
 
 impl Error {
+    /// Returns the error without its place, which is that in a part of a text.
+    pub(super) fn without_its_place(self) -> Self {
+        Self { place: None, ..self }
+    }
+
     /// Returns the error for a problem at the byte `at` of `text`.
     pub(super) fn at(text: &[u8], at: usize, kind: ErrorKind) -> Self {
         let before = &text[..at.min(text.len())];
@@ -108,12 +114,29 @@ impl de::Error for Error {
     }
 
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
-        Self::custom(format_args!("invalid type: {}, expected {expected}", hidden(unexpected)))
+        let shown = match unexpected {
+            Unexpected::Unsigned(_) | Unexpected::Signed(_) => Unexpected::Other("a whole number"),
+            Unexpected::Float(_) => Unexpected::Other("a number with a fraction"),
+            other => hidden(other),
+        };
+        Self::custom(format_args!("invalid type: {shown}, expected {expected}"))
     }
 
     fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::custom(format_args!("invalid value: {}, expected {expected}", hidden(unexpected)))
     }
+
+    fn unknown_variant(_variant: &str, expected: &'static [&'static str]) -> Self {
+        Self::custom(format_args!("unknown variant, expected one of {}", listed(expected)))
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self::custom(format_args!("unknown field `{}`, expected one of {}", shown(field), listed(expected)))
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// Returns what an error shows of a value.

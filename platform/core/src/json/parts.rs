@@ -20,7 +20,7 @@ use super::{
 pub(super) struct Parts<'r, 'de> {
     reader: &'r mut Reader<'de>,
     is_first: bool,
-    names: Names,
+    names: Names<'de>,
 }
 
 impl<'r, 'de> Parts<'r, 'de> {
@@ -59,12 +59,12 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
         if !self.step() {
             return self
                 .names
-                .check(self.reader.text())
+                .check()
                 .map_or_else(|problem| Err(Error::without_place(problem)), |()| Ok(None));
         }
         self.reader.peek();
-        self.names.push(self.reader.at() + 1);
         let name = self.reader.string()?;
+        self.names.push(name.clone());
         if is_reserved(&name) {
             return Err(Error::without_place(ErrorKind::Reserved));
         }

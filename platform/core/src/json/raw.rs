@@ -33,7 +33,7 @@ impl<'t> Raw<'t> {
     /// # Errors
     /// If it is no `T`.
     pub fn read<T: Deserialize<'t>>(self) -> Result<T, super::Error> {
-        super::deserialize::deserialize(self.0)
+        super::deserialize::deserialize(self.0).map_err(super::Error::without_its_place)
     }
 
     /// Returns an owned copy.

@@ -27,7 +27,11 @@ pub fn write_sorted(value: Raw<'_>, write: &mut dyn FnMut(&str)) -> Result<(), E
         }
         Some(b'[') => {
             write("[");
-            deserialize::visit(value.get(), Items { write })?;
+            let mut failed = None;
+            let visited = deserialize::visit(value.get(), Items { write, failed: &mut failed });
+            if let Err(error) = visited {
+                return Err(failed.unwrap_or(error));
+            }
             write("]");
         }
         _ => write(&value.read::<Value>()?.to_string()),
@@ -38,6 +42,8 @@ pub fn write_sorted(value: Raw<'_>, write: &mut dyn FnMut(&str)) -> Result<(), E
 /// Writes the items of an array as they are read.
 struct Items<'w> {
     write: &'w mut dyn FnMut(&str),
+    /// Error of an item.
+    failed: &'w mut Option<Error>,
 }
 
 impl<'de> Visitor<'de> for Items<'_> {
@@ -52,7 +58,10 @@ impl<'de> Visitor<'de> for Items<'_> {
         while let Some(item) = items.next_element::<Raw<'_>>()? {
             (self.write)(if is_first { "" } else { "," });
             is_first = false;
-            write_sorted(item, self.write).map_err(A::Error::custom)?;
+            if let Err(error) = write_sorted(item, self.write) {
+                *self.failed = Some(error);
+                return Err(A::Error::custom("an item cannot be written"));
+            }
         }
         Ok(())
     }

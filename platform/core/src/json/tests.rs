@@ -165,7 +165,7 @@ fn a_type_takes_one_form_only() {
         (r#"{"name":"a","kind":{"sized":1,"plain":2}}"#, "more parts"),
         (r#"{"name":"a","count":256}"#, "invalid value: integer `256`, expected u8"),
         (r#"{"name":"a","count":"sk-1"}"#, "invalid type: a string, expected u8"),
-        (r#"{"name":"a","count":1.0}"#, "invalid type: floating point `1.0`, expected u8"),
+        (r#"{"name":"a","count":1.0}"#, "invalid type: a number with a fraction, expected u8"),
         (r#"{"name":"a","more":1}"#, "unknown field `more`"),
         (r#"{"count":1}"#, "missing field `name` at line 1 column 11"),
         ("7", "invalid type: a number, expected an object"),

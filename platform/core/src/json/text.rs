@@ -8,7 +8,7 @@ use super::error::ErrorKind;
 type CodePoint = u32;
 
 /// Returns the characters of the string whose content is `content`, which stands between its quotes.
-pub(super) fn code_points(content: &str) -> impl Iterator<Item = CodePoint> {
+fn code_points(content: &str) -> impl Iterator<Item = CodePoint> {
     let mut rest = content;
     iter::from_fn(move || {
         let (point, length) = first(rest)?;

@@ -14,7 +14,7 @@ use serde::Deserialize;
 const MAX_AGE: Millis = Millis::seconds(60 * 60);
 
 /// Bounds of a callback, whose length the API bounds. Only its events are built.
-const BOUNDS: Bounds = Bounds::of(usize::MAX).with_values(usize::MAX);
+const BOUNDS: Bounds = Bounds::of(usize::MAX).with_depth(usize::MAX).with_values(usize::MAX);
 
 /// CallbackEvent, as far as it is a hint.
 #[derive(Deserialize)]
@@ -61,13 +61,16 @@ mod tests {
     fn a_hint_says_only_when_a_call_began() {
         let now = UnixMillis(1_795_199_800_000);
         let nested = raw_nest(15);
-        let table: [(&str, Option<i64>); 15] = [
+        let deep = "[".repeat(200) + &"]".repeat(200);
+        let deep = format!(r#"[{{"startTime": 1795199760}}, {{"startTime": 1795199770, "x": {deep}}}]"#);
+        let table: [(&str, Option<i64>); 16] = [
             (r#"[{"startTime": 1795199762.5, "id": "x", "response_cost": 9e9}]"#, Some(1_795_199_762_500)),
             (r#"{"startTime": 1795199762.5}"#, Some(1_795_199_762_500)),
             (r#"[{"startTime": 1795199770}, {"startTime": 1795199760}]"#, Some(1_795_199_760_000)),
             ("{\"startTime\": 1795199770}\n{\"startTime\": 1795199760}\n", Some(1_795_199_760_000)),
             // Forged times: neither all of the ledger is read for them, nor the future.
             (r#"[{"startTime": 0}]"#, Some(1_795_196_200_000)),
+            (deep.as_str(), Some(1_795_199_760_000)),
             (r#"[{"startTime": -1e300}]"#, Some(1_795_196_200_000)),
             (r#"[{"startTime": 1e300}]"#, Some(1_795_199_800_000)),
             (r#"[{"startTime": "now"}, {"startTime": 1795199760}]"#, Some(1_795_199_760_000)),
