@@ -200,10 +200,22 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         _fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
+        self.deserialize_map(visitor)
+    }
+
+    /// A map of serde_json takes `null` for an empty one.
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         if self.peek() == b'{' {
             return self.deserialize_any(visitor);
         }
         Err(Error::invalid_type(self.unexpected(), &"an object"))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        if self.peek() == b'[' {
+            return self.deserialize_any(visitor);
+        }
+        Err(Error::invalid_type(self.unexpected(), &"an array"))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -245,7 +257,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     forward_to_deserialize_any! {
         bool i8 i16 i32 i64 u8 u16 u32 u64 f32 f64 char str string bytes byte_buf unit unit_struct
-        seq tuple tuple_struct map identifier
+        tuple tuple_struct identifier
     }
 }
 

@@ -159,6 +159,8 @@ fn a_type_takes_one_form_only() {
     assert_eq!(order(r#"{"name":"a","kind":{"sized":7}}"#).unwrap().kind, Kind::Sized(7));
     let named = Kind::Named { name: "x".to_owned() };
     assert_eq!(order(r#"{"kind":{"named":{"name":"x"}},"count":null,"name":"a"}"#).unwrap().kind, named);
+    assert!(from_str::<serde_json::Map<String, Value>>("null", BOUNDS).is_err());
+    assert!(from_str::<Vec<u8>>("null", BOUNDS).is_err());
     for (text, problem) in [
         (r#"["a",null,null,"plain"]"#, "invalid type: sequence, expected an object"),
         (r#"{"name":"a","kind":{"plain":null}}"#, "invalid type: map, expected a string"),
