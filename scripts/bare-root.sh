@@ -13,6 +13,7 @@ write_root() {
   [[ $EUID -eq 0 ]] || die "a root file system of its own needs root"
   command -v debootstrap >/dev/null || die "debootstrap is missing: apt-get install debootstrap"
   say "making a bare Debian $SUITE ..."
+  chmod 755 "$ROOT" # other users reach nothing below a private root
   debootstrap --variant=minbase --include=ca-certificates "$SUITE" "$ROOT" >/dev/null
   cp /etc/resolv.conf "$ROOT/etc"
   cp -L /etc/ssl/certs/ca-certificates.crt "$ROOT/etc/ssl/certs"
