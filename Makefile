@@ -62,10 +62,8 @@ stress: ## Run TESTS="name ..." 30 times each beside a load
 	@scripts/setup.sh test
 	@scripts/stress.sh $(TESTS)
 
-prove: ## Check and record what CI cannot see: set-ups, `make demo` and `make test` on a bare Debian (stops Docker; 40 minutes)
+prove: ## Check and record what CI cannot see: the set-up of `check` and of `test` on a bare Debian
 	@scripts/prove-setup.sh
-	@scripts/docker.sh stop
-	@scripts/prove-bare.sh
 
 setup: ## Install missing software for everything: tests, fuzzing, benchmarks
 	@scripts/setup.sh all
