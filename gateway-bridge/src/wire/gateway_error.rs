@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use platform_core::json::Raw;
+use platform_core::json::{Raw, read_member};
 use serde::Deserialize;
 
 use crate::{error::Error, outcome::Code};
@@ -56,17 +56,17 @@ struct RawDetails<'a> {
 impl GatewayError {
     pub(crate) fn read(raw: Raw<'_>) -> Self {
         let error: RawError<'_> = raw.read().unwrap_or_default();
-        let details: RawDetails<'_> = member(error.details).unwrap_or_default();
-        let code = |raw| member(raw).map(|code: String| Code::new(&code));
-        let pause = member(error.retry_after_ms).map(Duration::from_millis);
-        let retryable = member(error.retryable).unwrap_or_default();
+        let details: RawDetails<'_> = read_member(error.details).unwrap_or_default();
+        let code = |raw| read_member(raw).map(|code: String| Code::new(&code));
+        let pause = read_member(error.retry_after_ms).map(Duration::from_millis);
+        let retryable = read_member(error.retryable).unwrap_or_default();
         Self {
             code: code(error.code),
             detail: code(details.code).or_else(|| code(details.reason)),
-            message: shown(&member::<String>(error.message).unwrap_or_default()),
+            message: shown(&read_member::<String>(error.message).unwrap_or_default()),
             retry_after: if retryable { Some(pause.unwrap_or_default()) } else { None },
             pairing: code(details.request_id).map(|id| id.as_str().to_owned()),
-            expected_protocol: member(details.expected_protocol),
+            expected_protocol: read_member(details.expected_protocol),
         }
     }
 
@@ -84,11 +84,6 @@ impl GatewayError {
             retry_after: self.retry_after,
         }
     }
-}
-
-/// Returns a member; `None` if it is missing or of another type.
-fn member<'a, T: Deserialize<'a>>(raw: Option<Raw<'a>>) -> Option<T> {
-    raw?.read().ok()
 }
 
 fn shown(text: &str) -> String {

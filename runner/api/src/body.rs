@@ -10,7 +10,7 @@ use axum::{
     },
 };
 use http_body_util::LengthLimitError;
-use platform_core::json::{self, Bounds, Raw, RawBuf};
+use platform_core::json::{self, Bounds, Raw, RawBuf, read_member};
 use serde::{Deserialize, de::DeserializeOwned};
 use utoipa::{
     PartialSchema, ToSchema,
@@ -91,8 +91,7 @@ impl MessagePart {
             text: Option<Raw<'p>>,
         }
         let PartFields { r#type: kind, text } = self.0.read().unwrap_or_default();
-        let string = |raw: Option<Raw<'_>>| raw.and_then(|raw| raw.read::<String>().ok());
-        match (string(kind), string(text)) {
+        match (read_member::<String>(kind), read_member::<String>(text)) {
             (Some(kind), Some(text)) if kind == "text" => Ok(text),
             (kind, _) => Err(kind.unwrap_or_default()),
         }

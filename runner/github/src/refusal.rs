@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::{HeaderMap, StatusCode, header::RETRY_AFTER};
-use platform_core::json::{self, Bounds, Raw};
+use platform_core::json::{self, Bounds, Raw, read_member};
 use platform_runtime::terminal;
 use serde::Deserialize;
 
@@ -84,7 +84,7 @@ fn detail(error: Raw<'_>) -> Option<String> {
         return Some(text);
     }
     let ErrorDetail { message, resource, field, code } = error.read().ok()?;
-    let text = |part: Option<Raw<'_>>| part.and_then(|part| part.read::<String>().ok());
+    let text = read_member::<String>;
     text(message).or_else(|| {
         let parts: Vec<String> = [resource, field, code].into_iter().filter_map(text).collect();
         (!parts.is_empty()).then(|| parts.join(" "))

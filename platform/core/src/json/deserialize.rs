@@ -21,12 +21,6 @@ pub(super) fn deserialize<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T,
     T::deserialize(&mut reader).map_err(|error| error.or_at(text, reader.at))
 }
 
-/// Hands `text`, whose form was checked, to `visitor`.
-pub(super) fn visit<'de, V: Visitor<'de>>(text: &'de str, visitor: V) -> Result<V::Value, Error> {
-    let mut reader = Reader { text, at: 0 };
-    reader.deserialize_any(visitor).map_err(|error| error.or_at(text, reader.at))
-}
-
 /// A place in a text whose form was checked.
 pub(super) struct Reader<'de> {
     text: &'de str,
@@ -34,7 +28,7 @@ pub(super) struct Reader<'de> {
 }
 
 impl<'de> Reader<'de> {
-    /// Returns the next byte that is no space.
+    /// Returns the next byte behind spaces.
     pub(super) fn peek(&mut self) -> u8 {
         let rest = &self.text.as_bytes()[self.at..];
         let spaces = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t')).count();
@@ -126,9 +120,9 @@ impl<'de> Reader<'de> {
 
     /// Takes a whole number that a type of 128 bits holds, if there is one.
     fn wide<N: FromStr>(&mut self) -> Option<N> {
-        self.peek();
+        let is_number = matches!(self.peek(), b'-' | b'0'..=b'9');
         let start = self.at;
-        let number = matches!(self.peek(), b'-' | b'0'..=b'9').then(|| self.word().parse().ok()).flatten();
+        let number = is_number.then(|| self.word().parse().ok()).flatten();
         if number.is_none() {
             self.at = start;
         }

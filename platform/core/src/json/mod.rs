@@ -24,7 +24,7 @@ use serde::Deserialize;
 
 pub use self::{
     error::{Error, ErrorKind},
-    raw::{Raw, RawBuf},
+    raw::{Raw, RawBuf, read_member},
     sorted::write_sorted,
 };
 
@@ -81,7 +81,7 @@ pub fn from_slice<'de, T: Deserialize<'de>>(text: &'de [u8], bounds: Bounds) -> 
 /// Reads a text.
 ///
 /// # Errors
-/// If it is not one JSON value, exceeds a bound, has two meanings, or is no `T`.
+/// If it is malformed, exceeds a bound, has two meanings, or has another type than `T`.
 pub fn from_str<'de, T: Deserialize<'de>>(text: &'de str, bounds: Bounds) -> Result<T, Error> {
     check::check(text, bounds)?;
     deserialize::deserialize(text)

@@ -19,14 +19,13 @@ use super::{
 /// Items of an array, or members of an object.
 pub(super) struct Parts<'r, 'de> {
     reader: &'r mut Reader<'de>,
-    is_first: bool,
     names: Names<'de>,
 }
 
 impl<'r, 'de> Parts<'r, 'de> {
     /// Returns the parts of an array or object whose bracket has been taken.
     pub(super) fn of(reader: &'r mut Reader<'de>) -> Self {
-        Self { reader, is_first: true, names: Names::default() }
+        Self { reader, names: Names::default() }
     }
 }
 
@@ -36,10 +35,7 @@ impl Parts<'_, '_> {
         if matches!(self.reader.peek(), b']' | b'}') {
             return false;
         }
-        if !self.is_first {
-            self.reader.skip_if(b',');
-        }
-        self.is_first = false;
+        self.reader.skip_if(b',');
         true
     }
 }
@@ -57,10 +53,8 @@ impl<'de> MapAccess<'de> for Parts<'_, 'de> {
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
         if !self.step() {
-            return self
-                .names
-                .check()
-                .map_or_else(|problem| Err(Error::without_place(problem)), |()| Ok(None));
+            self.names.check().map_err(Error::without_place)?;
+            return Ok(None);
         }
         self.reader.peek();
         let name = self.reader.string()?;

@@ -31,7 +31,7 @@ impl<'t> Raw<'t> {
     /// Reads the value. Its text was checked as a part of a larger one.
     ///
     /// # Errors
-    /// If it is no `T`.
+    /// If it has another type than `T`.
     pub fn read<T: Deserialize<'t>>(self) -> Result<T, super::Error> {
         super::deserialize::deserialize(self.0).map_err(super::Error::without_its_place)
     }
@@ -59,10 +59,16 @@ impl RawBuf {
     /// Reads the value. Its text was checked as a part of a larger one.
     ///
     /// # Errors
-    /// If it is no `T`.
+    /// If it has another type than `T`.
     pub fn read<'t, T: Deserialize<'t>>(&'t self) -> Result<T, super::Error> {
         self.as_raw().read()
     }
+}
+
+/// Reads a member that may have any type; returns `None` if it is missing, or has another type than `T`.
+#[must_use]
+pub fn read_member<'t, T: Deserialize<'t>>(member: Option<Raw<'t>>) -> Option<T> {
+    member?.read().ok()
 }
 
 struct RawVisitor;
