@@ -20,6 +20,10 @@ pub(super) fn item(kind: &[u8]) -> Option<Capability> {
     match kind {
         // Its tools are checked like all others.
         b"additional_tools" => None,
+        // Another effort of reasoning from here on; OpenAI's API takes no other setting there.
+        b"configuration_update" => None,
+        // What Codex's own agents write to each other.
+        b"agent_message" => None,
         _ => content(kind),
     }
 }
@@ -47,7 +51,10 @@ pub(super) fn content(kind: &[u8]) -> Option<Capability> {
         | b"custom_tool_call"
         | b"custom_tool_call_output"
         | b"compaction"
-        | b"compaction_trigger" => None,
+        | b"compaction_trigger"
+        | b"context_compaction"
+        // Text of the model's that only its provider can read.
+        | b"encrypted_content" => None,
         b"item_reference" => Some(Capability::StoredResponses),
         b"container_upload" | b"file_search_call" => Some(Capability::StoredFiles),
         b"web_search_result" | b"web_fetch_result" | b"web_search_call" => Some(Capability::WebSearch),

@@ -57,6 +57,8 @@ pub(super) fn member_rule(meaning: StringMeaning, name: &[u8]) -> MemberRule {
         _ if holds_data(name) => MemberRule::Walk(StringMeaning::Medium),
         _ if names_a_url(name) => MemberRule::Walk(StringMeaning::Locator),
         _ if is_medium(meaning) => inside_medium(name),
+        // Codex's notes on an item, with types of their own. They say when and by what the item was made.
+        _ if meaning == StringMeaning::Item && name.ends_with(b"metadata_passthrough") => MemberRule::Opaque,
         _ => inside_text(name),
     }
 }

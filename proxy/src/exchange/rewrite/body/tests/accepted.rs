@@ -2,7 +2,7 @@
 
 use super::*;
 
-const ACCEPTED: [(Route, &str); 18] = [
+const ACCEPTED: [(Route, &str); 20] = [
     // OpenClaw 2026.2 and 2026.9, shape measured.
     (
         Route::ChatCompletions,
@@ -46,6 +46,16 @@ const ACCEPTED: [(Route, &str); 18] = [
     (
         Route::Responses,
         r#"{"model":"m","input":[{"type":"additional_tools","role":"developer","tools":[{"type":"namespace","name":"functions","description":"d","tools":[{"type":"custom","name":"exec","description":"d","format":{"type":"grammar","syntax":"lark","definition":"start: /a/"}},{"type":"function","name":"wait","description":"d","parameters":{}}]}]},{"type":"message","role":"user","content":"Hi"}],"tool_choice":"auto","stream":true}"#,
+    ),
+    // Codex 0.171 with its own provider and gpt-6.2, recorded and shortened, then its agents' messages and an effort that
+    // changes on the way, from its schema.
+    (
+        Route::Responses,
+        r#"{"model":"m","stream":true,"input":[{"type":"additional_tools","id":"at_1","role":"developer","tools":[{"type":"namespace","name":"clock","description":"d","tools":[{"type":"function","name":"sleep","parameters":{}}]}]},{"type":"message","id":"msg_1","role":"developer","content":[{"type":"input_text","text":"i"}],"internal_chat_message_metadata_passthrough":{"turn_id":"t","create_time":1795918646.8104048,"content_item_kinds":["model.base_instructions"],"content_item_metadata":[{"provenance":{"type":"harness","hook":false}}]}},{"type":"message","id":"msg_2","role":"user","content":[{"type":"input_text","text":"Hi"}],"internal_chat_message_metadata_passthrough":{"content_item_metadata":[{"provenance":{"type":"tool","namespace":"collaboration"}}]}}],"tool_choice":"auto","parallel_tool_calls":false,"reasoning":{"effort":"low","context":"all_turns"},"store":false,"include":["reasoning.encrypted_content"],"prompt_cache_key":"k","text":{"verbosity":"low"},"client_metadata":{"turn_id":"t"}}"#,
+    ),
+    (
+        Route::Responses,
+        r#"{"model":"m","input":[{"type":"configuration_update","id":"cu_1","reasoning":{"effort":"high"}},{"type":"agent_message","id":"am_1","author":"/root","recipient":"/root/a","content":[{"type":"input_text","text":"Hi"},{"type":"encrypted_content","encrypted_content":"e"}]},{"type":"context_compaction","encrypted_content":"e"},{"type":"function_call_output","call_id":"c","output":[{"type":"encrypted_content","encrypted_content":"e"}]}]}"#,
     ),
     (
         Route::Messages,

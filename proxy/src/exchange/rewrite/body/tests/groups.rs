@@ -150,6 +150,33 @@ fn tools_that_a_client_found_pass_as_items() {
     assert_eq!(word(&verdict(Route::ChatCompletions, chat, &policy()).unwrap_err()), "field client_metadata");
 }
 
+/// Codex's notes pass on items alone, and an item that changes the reasoning is no content.
+#[test]
+fn codex_notes_pass_on_items_alone() {
+    let note = r#""a_metadata_passthrough":[{"provenance":{"type":"harness"}}]"#;
+    let user = r#""role":"user","content":"#;
+    let on_part = format!(r#""input":[{{{user}[{{"type":"input_text","text":"t",{note}}}]}}]"#);
+    let on_item = format!(r#""input":[{{{user}"t",{note}}}]"#);
+    let other_name = on_item.replace("passthrough", "passthroughs");
+    let in_a_part = format!(r#""input":[{{{user}[{{"type":"configuration_update"}}]}}]"#);
+    let is_item = r#""input":[{"type":"configuration_update","reasoning":{"effort":"high"}}]"#;
+    assert_rows(
+        Route::Responses,
+        &[
+            (&on_part, "unlisted_content", &on_item),
+            (&other_name, "unlisted_content", &on_item),
+            (&in_a_part, "unlisted_content", is_item),
+            (
+                r#""input":[{"type":"configuration_update","tools":[{"type":"mcp"}]}]"#,
+                "mcp",
+                r#""input":[{"type":"configuration_update","tools":[{"type":"function","name":"f"}]}]"#,
+            ),
+        ],
+    );
+    let chat = format!(r#"{{"model":"m","messages":[{{{user}"t",{note}}}]}}"#);
+    assert_eq!(word(&verdict(Route::ChatCompletions, &chat, &policy()).unwrap_err()), "unlisted_content");
+}
+
 /// LiteLLM drops a tool's type on the way to Gemini, so the member beside it decides.
 #[test]
 fn a_granted_type_hides_no_gemini_tool() {
