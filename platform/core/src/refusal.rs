@@ -83,7 +83,9 @@ pub enum Refusal {
     UpstreamUnreachable,
     /// The upstream could not be reached several times in a row: no call is sent until a probe has reached it.
     UpstreamUnavailable,
-    /// The connection to the upstream broke before it answered; it may have worked on the call.
+    /// The connection to the upstream broke before a byte of its answer came. A model call may be sent again.
+    UpstreamReset,
+    /// The upstream broke off in its answer, or its answer is none; it has worked on the call.
     UpstreamFailed,
     /// The upstream did not answer in time.
     UpstreamTimeout,
@@ -111,7 +113,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// All refusals, for tables and tests.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 49] = [
         Self::RouteUnknown,
         Self::MethodNotAllowed,
         Self::WebsocketUnsupported,
@@ -148,6 +150,7 @@ impl Refusal {
         Self::JournalUnavailable,
         Self::UpstreamUnreachable,
         Self::UpstreamUnavailable,
+        Self::UpstreamReset,
         Self::UpstreamFailed,
         Self::UpstreamTimeout,
         Self::UpstreamAuth,
@@ -202,6 +205,7 @@ impl Refusal {
             Self::JournalUnavailable => "journal_unavailable",
             Self::UpstreamUnreachable => "upstream_unreachable",
             Self::UpstreamUnavailable => "upstream_unavailable",
+            Self::UpstreamReset => "upstream_reset",
             Self::UpstreamFailed => "upstream_failed",
             Self::UpstreamTimeout => "upstream_timeout",
             Self::UpstreamAuth => "upstream_auth",

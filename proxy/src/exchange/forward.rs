@@ -55,6 +55,7 @@ fn refusal_for(error: &Error) -> Refused {
             Refused::late(Refusal::UpstreamUnreachable, Late { timeout, limit: limit.into() })
         }
         (Error::Unreachable(_), None) => Refusal::UpstreamUnreachable.into(),
+        (Error::Reset(_), _) => Refusal::UpstreamReset.into(),
         (Error::Broken(_), _) => Refusal::UpstreamFailed.into(),
     }
 }

@@ -52,6 +52,7 @@ impl Exchange {
         self.settle(match reason {
             _ if refused.timeout.is_some() => Outcome::TimedOut,
             Refusal::UpstreamUnreachable
+            | Refusal::UpstreamReset
             | Refusal::UpstreamFailed
             | Refusal::OutcomeUnknown
             | Refusal::ToolAnswerTooLarge => Outcome::UpstreamGone,

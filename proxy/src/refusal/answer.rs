@@ -17,13 +17,8 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Bytes> {
     *response.status_mut() = refused.status();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    match retry {
-        Retry::Never => headers
-            .insert(HeaderName::from_static(name::header::SHOULD_RETRY), HeaderValue::from_static("false")),
-        Retry::After(seconds) => {
-            headers.insert(header::RETRY_AFTER, HeaderValue::from(refused.wait.unwrap_or(seconds)))
-        }
-    };
+    let (advice, value) = advice(retry, refused.wait);
+    headers.insert(advice, value);
     if refused.reason == Refusal::MethodNotAllowed {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
     }
@@ -39,6 +34,16 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Bytes> {
     response
 }
 
+/// Returns the header that advises a client on sending the call again.
+fn advice(retry: Retry, wait: Option<u64>) -> (HeaderName, HeaderValue) {
+    let should_retry = HeaderName::from_static(name::header::SHOULD_RETRY);
+    match retry {
+        Retry::Never => (should_retry, HeaderValue::from_static("false")),
+        Retry::Safe => (should_retry, HeaderValue::from_static("true")),
+        Retry::After(seconds) => (header::RETRY_AFTER, HeaderValue::from(wait.unwrap_or(seconds))),
+    }
+}
+
 /// Returns the error event that ends a stream which broke off, in the dialect of its route.
 pub(crate) fn error_event(refused: &Refused, dialect: Dialect) -> String {
     let json = error_json(refused, dialect);
@@ -52,13 +57,11 @@ pub(crate) fn error_event(refused: &Refused, dialect: Dialect) -> String {
 pub(crate) fn raw(reason: Refusal) -> String {
     let (status, _, retry) = row(reason);
     let body = error_json(&reason.into(), Dialect::OpenAi);
-    let retry = match retry {
-        Retry::Never => format!("{}: false", name::header::SHOULD_RETRY),
-        Retry::After(seconds) => format!("retry-after: {seconds}"),
-    };
+    let (advice, value) = advice(retry, None);
+    let value = value.to_str().unwrap_or_default();
     let length = body.len();
     format!(
-        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{retry}\r\nconnection: close\r\n\r\n{body}"
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n{advice}: {value}\r\nconnection: close\r\n\r\n{body}"
     )
 }
 

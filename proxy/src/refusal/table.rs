@@ -8,6 +8,8 @@ use platform_core::refusal::Refusal;
 pub(super) enum Retry {
     /// The call can only fail again.
     Never,
+    /// Nothing of an answer came, and no call of the route has an effect beside its cost.
+    Safe,
     /// The call was not worked on; after so many seconds it may pass.
     After(u64),
 }
@@ -68,6 +70,8 @@ pub(super) const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         Refusal::UpstreamUnreachable | Refusal::UpstreamUnavailable => {
             (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1))
         }
+        // SDKs send it again after a pause of their own. Host tools have `OutcomeUnknown` for this.
+        Refusal::UpstreamReset => (StatusCode::BAD_GATEWAY, SERVER, Retry::Safe),
         Refusal::UpstreamFailed => (StatusCode::BAD_GATEWAY, SERVER, Retry::Never),
         Refusal::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, SERVER, Retry::Never),
         // This kind shows OpenClaw that the call can only fail again, whatever the status.

@@ -75,7 +75,12 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::UpstreamUnavailable => {
             "the model service cannot be reached at the moment; calls pass again as soon as it is back"
         }
-        Refusal::UpstreamFailed => "the model service closed the connection before its answer was complete",
+        Refusal::UpstreamReset => {
+            "the model service closed the connection before a byte of its answer; the request may be sent again"
+        }
+        Refusal::UpstreamFailed => {
+            "the model service broke off in its answer, or gave one that cannot be read"
+        }
         Refusal::UpstreamTimeout => "the model service did not answer in the time this run allows",
         Refusal::UpstreamAuth => {
             "the model service does not accept the gateway's own access; its operator must fix that"

@@ -23,7 +23,7 @@ use hyper_util::rt::TokioIo;
 
 use super::{
     coalescing_waker::CoalescingWaker,
-    io::{ClosedCheck, TransportStream, UpstreamIo},
+    io::{IoHandle, TransportStream, UpstreamIo},
 };
 use crate::pieces::Pieces;
 
@@ -36,7 +36,7 @@ pub(crate) struct Connection {
     /// Driver that reads and writes when it is polled; gone once the connection has ended.
     driver: Option<Pin<Box<Driver>>>,
     waker: CoalescingWaker,
-    closed_check: ClosedCheck,
+    io: IoHandle,
 }
 
 /// Reason why an answer was not read whole.
@@ -55,9 +55,9 @@ pub(crate) enum ReadError {
 
 impl Connection {
     pub(super) async fn over(stream: TransportStream) -> hyper::Result<Self> {
-        let (io, closed_check) = UpstreamIo::new(stream);
-        let (sender, driver) = http1::handshake(TokioIo::new(io)).await?;
-        Ok(Self { sender, driver: Some(Box::pin(driver)), waker: CoalescingWaker::default(), closed_check })
+        let (stream, io) = UpstreamIo::new(stream);
+        let (sender, driver) = http1::handshake(TokioIo::new(stream)).await?;
+        Ok(Self { sender, driver: Some(Box::pin(driver)), waker: CoalescingWaker::default(), io })
     }
 
     /// Sends `request` and waits for the head of its answer. A request of which nothing was sent is handed back.
@@ -65,8 +65,14 @@ impl Connection {
         &mut self,
         request: Request<Pieces>,
     ) -> Result<Response<Incoming>, TrySendError<Request<Pieces>>> {
+        self.io.expect_answer();
         let mut answer = pin!(self.sender.try_send_request(request));
         poll_fn(|cx| drive(&mut self.driver, &self.waker, cx, |cx| answer.as_mut().poll(cx))).await
+    }
+
+    /// Returns whether a byte of the answer to the last request came.
+    pub(super) fn has_received(&self) -> bool {
+        self.io.has_received()
     }
 
     /// Returns whether the connection can take another request; it cannot if the upstream has closed it. A close that
@@ -76,7 +82,7 @@ impl Connection {
         let sender = &mut self.sender;
         let ready = poll_fn(|cx| drive(&mut self.driver, &self.waker, cx, |cx| sender.poll_ready(cx)));
         let is_ready = ready.await.is_ok();
-        self.closed_check.request();
+        self.io.request_check();
         is_ready
     }
 
@@ -192,7 +198,7 @@ mod tests {
     #[tokio::test]
     async fn without_the_check_the_request_would_be_lost() {
         let (mut connection, mut upstream) = closed_a_moment_ago().await;
-        connection.closed_check.cancel();
+        connection.io.cancel_check();
         let mut lost = connection.send(request()).await.unwrap_err();
         assert!(lost.take_message().is_none());
         assert_eq!(count_requests(&mut upstream), 2);

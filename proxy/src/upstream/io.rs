@@ -21,7 +21,14 @@ use tokio_rustls::client::TlsStream;
 #[derive(Debug)]
 pub(super) struct UpstreamIo {
     stream: TransportStream,
-    check_closed: Arc<AtomicBool>,
+    flags: Arc<Flags>,
+}
+
+/// What a connection and its stream tell each other.
+#[derive(Debug, Default)]
+struct Flags {
+    check_closed: AtomicBool,
+    has_received: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -30,28 +37,39 @@ pub(super) enum TransportStream {
     Tls(Box<TlsStream<TcpStream>>),
 }
 
-/// Handle that lets an idle connection check, at its next read, whether the upstream has closed it.
+/// Handle on a stream that belongs to hyper: lets an idle connection check, at its next read, whether the upstream has
+/// closed it, and tells whether any of an answer came.
 ///
 /// tokio knows what the kernel reported at the last check, which may have been many calls ago. Between that and the
 /// write of a request lies the only moment in which a closed connection could still be taken for a good one.
 #[derive(Debug)]
-pub(super) struct ClosedCheck(Arc<AtomicBool>);
+pub(super) struct IoHandle(Arc<Flags>);
 
-impl ClosedCheck {
-    pub(super) fn request(&self) {
-        self.0.store(true, Ordering::Relaxed);
+impl IoHandle {
+    pub(super) fn request_check(&self) {
+        self.0.check_closed.store(true, Ordering::Relaxed);
     }
 
     #[cfg(test)]
-    pub(super) fn cancel(&self) {
-        self.0.store(false, Ordering::Relaxed);
+    pub(super) fn cancel_check(&self) {
+        self.0.check_closed.store(false, Ordering::Relaxed);
+    }
+
+    /// Forgets what was received, because a new request follows.
+    pub(super) fn expect_answer(&self) {
+        self.0.has_received.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns whether a byte came since the last request.
+    pub(super) fn has_received(&self) -> bool {
+        self.0.has_received.load(Ordering::Relaxed)
     }
 }
 
 impl UpstreamIo {
-    pub(super) fn new(stream: TransportStream) -> (Self, ClosedCheck) {
-        let check_closed = Arc::new(AtomicBool::new(false));
-        (Self { stream, check_closed: Arc::clone(&check_closed) }, ClosedCheck(check_closed))
+    pub(super) fn new(stream: TransportStream) -> (Self, IoHandle) {
+        let flags = Arc::<Flags>::default();
+        (Self { stream, flags: Arc::clone(&flags) }, IoHandle(flags))
     }
 }
 
@@ -76,16 +94,21 @@ impl AsyncRead for UpstreamIo {
         cx: &mut Context<'_>,
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.check_closed.load(Ordering::Relaxed) {
-            self.check_closed.store(false, Ordering::Relaxed);
+        if self.flags.check_closed.load(Ordering::Relaxed) {
+            self.flags.check_closed.store(false, Ordering::Relaxed);
             if !self.stream.is_silent() {
                 return Poll::Ready(Ok(()));
             }
         }
-        match &mut self.stream {
+        let before = into.filled().len();
+        let read = match &mut self.stream {
             TransportStream::Plain(stream) => Pin::new(stream).poll_read(cx, into),
             TransportStream::Tls(stream) => Pin::new(stream).poll_read(cx, into),
+        };
+        if into.filled().len() > before {
+            self.flags.has_received.store(true, Ordering::Relaxed);
         }
+        read
     }
 }
 

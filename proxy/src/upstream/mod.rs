@@ -51,8 +51,11 @@ pub(crate) enum Error {
     /// No connection could be opened: nothing was sent.
     #[error("cannot reach the upstream")]
     Unreachable(#[source] ConnectError),
-    /// The connection broke after some of the request may have been sent.
+    /// The connection broke before a byte of the answer came. Some of the request may have been sent.
     #[error("the upstream closed the connection before its answer")]
+    Reset(#[source] hyper::Error),
+    /// The connection broke, or was not understood, in the head of the answer.
+    #[error("the upstream broke off in the head of its answer")]
     Broken(#[source] hyper::Error),
 }
 
@@ -61,7 +64,7 @@ impl Error {
     pub(crate) const fn timeout(&self) -> Option<(Timeout, Duration)> {
         match self {
             Self::Unreachable(failure) => failure.timeout(),
-            Self::Down { .. } | Self::Broken(_) => None,
+            Self::Down { .. } | Self::Reset(_) | Self::Broken(_) => None,
         }
     }
 }
@@ -110,7 +113,7 @@ impl Upstream {
                 // The upstream had closed it before any of the request was written.
                 Err(mut unsent) => match unsent.take_message() {
                     Some(message) => request = message,
-                    None => return Err(Error::Broken(unsent.into_error())),
+                    None => return Err(broken(&connection, unsent.into_error())),
                 },
             }
         }
@@ -131,7 +134,7 @@ impl Upstream {
 
     async fn connect(&self) -> Result<Connection, Error> {
         let stream = self.target.connect().await.map_err(Error::Unreachable)?;
-        Connection::over(stream).await.map_err(Error::Broken)
+        Connection::over(stream).await.map_err(Error::Reset)
     }
 
     /// Takes back a connection whose answer has been read to its end.
@@ -184,6 +187,13 @@ async fn send_on(
     mut connection: Connection,
     request: Request<Pieces>,
 ) -> Result<(Response<Incoming>, Connection), Error> {
-    let response = connection.send(request).await.map_err(TrySendError::into_error).map_err(Error::Broken)?;
-    Ok((response, connection))
+    match connection.send(request).await.map_err(TrySendError::into_error) {
+        Ok(response) => Ok((response, connection)),
+        Err(error) => Err(broken(&connection, error)),
+    }
+}
+
+/// Returns the error for a `connection` that brought no whole head.
+fn broken(connection: &Connection, error: hyper::Error) -> Error {
+    if connection.has_received() { Error::Broken(error) } else { Error::Reset(error) }
 }

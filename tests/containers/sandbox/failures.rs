@@ -34,7 +34,7 @@ async fn model_failures_have_one_name_in_a_container() {
         ("fake-toolong", "context_overflow", "too long for the model"),
         ("fake-status429", "model_busy", "status 429"),
         ("fake-status500", "model_busy", "status 500"),
-        ("fake-cut0", "model_unavailable", "upstream_failed"),
+        ("fake-cut0", "model_unavailable", "upstream_reset"),
         ("fake-cut2", "model_unavailable", "upstream_gone"),
         ("fake-errmid2", "model_unavailable", "stream_error"),
     ]

@@ -2,7 +2,7 @@
 
 use bench::upstream::{Ending, ScriptedUpstream};
 use harness::{
-    Answer, FaultProxy, KeepOpenUpstream, World,
+    Answer, FaultProxy, KeepOpenUpstream, RawScriptedUpstream, World,
     agent::{Answering, body_for, chat_body},
     bridge::free_port,
     events::{events, spoken},
@@ -113,16 +113,40 @@ async fn a_cut_document_is_never_complete() {
     assert_eq!(last_record(&world, 1).await.outcome, Outcome::UpstreamGone);
 }
 
+/// The connection breaks before a byte of the answer: an SDK sends the call again, and the proxy itself does not.
 #[tokio::test]
-async fn an_aborted_answer_is_not_retried() {
+async fn a_client_may_retry_after_a_reset() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
-    for (count, path) in [(1, CHAT), (2, MESSAGES)] {
+    for (count, path) in [(1, CHAT), (2, MESSAGES), (3, "/v1/responses")] {
         let answer = run.agent.post(path, &body_for(path, "fake-cut0", Answering::Streamed)).await;
-        assert_refused(&answer, path, (502, "upstream_failed"), None);
+        assert_eq!(
+            (answer.status.as_u16(), &answer.headers["x-should-retry"]),
+            (502, &"true".parse().unwrap())
+        );
+        assert_eq!(answer.json()["error"]["code"], "upstream_reset", "{path}");
         let record = last_record(&world, count).await;
-        assert_eq!((record.outcome, record.refusal), (Outcome::UpstreamGone, Some(Refusal::UpstreamFailed)));
+        assert_eq!((record.outcome, record.refusal), (Outcome::UpstreamGone, Some(Refusal::UpstreamReset)));
         assert_eq!((record.status, world.upstream.ledger().len()), (502, count));
+    }
+}
+
+#[tokio::test]
+async fn one_byte_of_an_answer_makes_it_final() {
+    let scripted = RawScriptedUpstream::start().await;
+    let world = World::in_front_of(ScriptedUpstream::start().await.unwrap(), &scripted.base_url(), "").await;
+    let run = world.run("r1", "acct-1").await;
+    let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 9\r\n\r\n";
+    for bytes in [1, 20, head.len() - 1] {
+        scripted.say(&[&head[..bytes]]);
+        for path in [CHAT, MESSAGES] {
+            let answer = run.agent.post(path, &body_for(path, "m", Answering::Streamed)).await;
+            assert_refused(&answer, path, (502, "upstream_failed"), None);
+        }
+        // Control: the same connection without that byte.
+        scripted.say(&[]);
+        let answer = run.agent.post(CHAT, &body_for(CHAT, "m", Answering::Streamed)).await;
+        assert_eq!(answer.json()["error"]["code"], "upstream_reset", "{bytes}");
     }
 }
 

@@ -83,7 +83,7 @@ async fn calls_are_counted_by_outcome_as_journaled() {
     for (route, outcome, refusal, count) in [
         ("chat_completions", "complete", "none", 10.0),
         ("chat_completions", "stream_error", "none", 2.0),
-        ("chat_completions", "upstream_gone", "upstream_failed", 2.0),
+        ("chat_completions", "upstream_gone", "upstream_reset", 2.0),
         ("chat_completions", "refused", "field_unknown", 2.0),
         ("chat_completions", "refused", "body_invalid", 2.0),
         ("messages", "complete", "none", 2.0),

@@ -121,6 +121,7 @@ pub fn of(record: &ExchangeRecord) -> Option<Advice> {
         | Refusal::ToolAnswerTooLarge => call.explain_tools(refusal, rule),
         Refusal::UpstreamUnavailable
         | Refusal::UpstreamUnreachable
+        | Refusal::UpstreamReset
         | Refusal::UpstreamFailed
         | Refusal::UpstreamTimeout
         | Refusal::UpstreamAuth
@@ -359,8 +360,13 @@ impl AdvisedCall<'_> {
                 .command("sluice doctor")
                 .setting("upstream", "base_url", None)
                 .setting("upstream", "connect_timeout", None),
+            Refusal::UpstreamReset => {
+                explain("the upstream closed the connection before a byte of its answer; the client was told that it may send the call again")
+                    .command("sluice doctor")
+                    .setting("upstream", "pool_idle_timeout", None)
+            }
             Refusal::UpstreamFailed => {
-                explain("the upstream closed the connection, or its answer is not that of a model API; it may have processed the call")
+                explain("the upstream broke off in its answer, or its answer is not that of a model API; it has processed the call")
                     .command("sluice doctor")
             }
             Refusal::UpstreamTimeout => self.explain_timeout(),

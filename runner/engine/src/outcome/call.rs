@@ -52,6 +52,7 @@ const fn error_code(call: CallEnd) -> Option<Code> {
             Some(
                 Refusal::UpstreamUnreachable
                 | Refusal::UpstreamUnavailable
+                | Refusal::UpstreamReset
                 | Refusal::UpstreamFailed
                 | Refusal::UpstreamTimeout
                 | Refusal::Draining
