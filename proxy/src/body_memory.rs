@@ -134,6 +134,20 @@ impl BodyPermit {
         self.bytes += bytes;
         Ok(())
     }
+
+    /// Takes or gives back what makes it `bytes` in all. If there is not as much, it stays as it was.
+    pub(crate) fn resize(&mut self, bytes: u64) -> Result<(), Refusal> {
+        match bytes.checked_sub(self.bytes) {
+            Some(more) => self.grow(more),
+            None => {
+                let less = self.bytes - bytes;
+                self.of_run.give_back(less);
+                self.of_thread.give_back(less);
+                self.bytes = bytes;
+                Ok(())
+            }
+        }
+    }
 }
 
 impl Drop for BodyPermit {
@@ -163,6 +177,20 @@ mod tests {
         assert_eq!(second.grow(2), Ok(()));
         drop(second);
         assert_eq!([&one, &other, &all].map(|allowance| allowance.used()), [0, 0, 0]);
+    }
+
+    #[test]
+    fn a_permit_follows_what_a_call_holds() {
+        let (run, all) = (Arc::new(BodyMemory::new(ByteSize(10))), Arc::new(BodyMemory::new(ByteSize(20))));
+        let mut permit = BodyPermit::empty(Arc::clone(&run), Arc::new(BodyMemoryPool::new(Arc::clone(&all))));
+        for bytes in [4, 9, 3, 10] {
+            assert_eq!(permit.resize(bytes), Ok(()));
+            assert_eq!((run.used(), all.used()), (bytes, bytes));
+        }
+        assert_eq!(permit.resize(11), Err(Refusal::BodyMemoryExhausted));
+        assert_eq!(run.used(), 10, "it stays as it was");
+        drop(permit);
+        assert_eq!((run.used(), all.used()), (0, 0));
     }
 
     #[test]

@@ -108,7 +108,11 @@ pub const FIELDS: [Field; 35] = [
     ),
     or_null("rule", Holds::Untrusted, "Rule that refused the call."),
     or_null("timeout", Holds::Word(timeouts), "Timeout that passed."),
-    field("request_bytes", Holds::Count, "Bytes of request body that arrived; summed over `calls`."),
+    field(
+        "request_bytes",
+        Holds::Count,
+        "Bytes of request body that arrived, or of its plain form if it was compressed; summed over `calls`.",
+    ),
     field("response_bytes", Holds::Count, "Bytes of response body that were passed on; summed over `calls`."),
     or_null(
         "ttfb_us",

@@ -27,7 +27,7 @@ pub enum Refusal {
     BodyTooLarge,
     /// The body did not arrive whole, or is not the JSON object that the route takes.
     BodyInvalid,
-    /// The body is compressed or otherwise encoded.
+    /// The body has an encoding that is not read, or is not whole in it.
     BodyEncoded,
     /// The body did not arrive in the time that the run allows.
     BodyTooSlow,

@@ -14,7 +14,8 @@ use super::{
     context::ServeContext,
     forward,
     identify::{Caller, identify},
-    models, observe, rewrite,
+    models, observe,
+    rewrite::{self, BodyLimit},
     tools::{self, ToolCallHead},
     upstream_error::{self, ErrorDetail},
 };
@@ -84,7 +85,9 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
         };
     }
     match pass(&mut exchange, &head, route, &mut body).await {
-        Ok(answer) if upstream_error::is_no_answer(&answer.0) => upstream_error::refuse(exchange).await,
+        Ok(answer) if upstream_error::is_no_answer(&answer.0) => {
+            upstream_error::refuse(exchange, &answer.0).await
+        }
         Ok(answer) if upstream_error::is_error(answer.0.status()) => {
             upstream_error::respond(exchange, answer, ErrorDetail::of(ingress)).await
         }
@@ -145,13 +148,12 @@ async fn pass(
 ) -> Result<forward::Answer, Refused> {
     exchange.admit(route?)?;
     forward::check(exchange)?;
-    rewrite::require_plain(&head.headers)?;
     let mut permit = BodyPermit::empty(
         Arc::clone(&exchange.run().body_memory),
         Arc::clone(&exchange.context().body_memory),
     );
-    let limit = exchange.run().grant.limits.request_body;
-    let body = rewrite::read_body(exchange, body, &mut permit, limit).await?;
+    let limit = BodyLimit { bytes: exchange.run().grant.limits.request_body, setting: "max_request_body" };
+    let body = rewrite::read_plain_body(exchange, &head.headers, body, &mut permit, limit).await?;
     let mut request = rewrite::build_request(exchange, &head.headers, &body)?;
     drop(body);
     exchange.authorize(&mut request).await?;

@@ -24,7 +24,14 @@ use platform_core::{
 };
 use platform_runtime::report;
 
-use super::{admit, body::Body, call::Exchange, identify::split_slot, rewrite, serve::wait_until_durable};
+use super::{
+    admit,
+    body::Body,
+    call::Exchange,
+    identify::split_slot,
+    rewrite::{self, BodyLimit},
+    serve::wait_until_durable,
+};
 use crate::{
     body_memory::BodyPermit,
     clock,
@@ -75,12 +82,12 @@ pub(super) async fn respond(
     let route = head.route?;
     let limits = exchange.run().grant.host_tools.limits;
     exchange.admit_tool_call(route)?;
-    rewrite::require_plain(&head.parts.headers)?;
     let mut permit = BodyPermit::empty(
         Arc::clone(&exchange.run().body_memory),
         Arc::clone(&exchange.context().body_memory),
     );
-    let body = rewrite::read_body(exchange, body, &mut permit, limits.request_body).await?;
+    let limit = BodyLimit { bytes: limits.request_body, setting: "tools.max_request" };
+    let body = rewrite::read_plain_body(exchange, &head.parts.headers, body, &mut permit, limit).await?;
     let call = exchange.read_call(route, &body)?;
     let answered = exchange.execute(&call, &head.parts.headers, body).await;
     let answer = answered.map_err(|refused| refused.answering(call.rpc_id))?;

@@ -13,6 +13,7 @@ use platform_core::{
     json::{self, Bounds},
     record::{Outcome, Timeout},
     refusal::Refusal,
+    untrusted::JournalText,
 };
 use serde::Deserialize;
 
@@ -60,12 +61,19 @@ impl ErrorDetail {
 /// Returns whether `answer` is no answer: a redirection, another protocol, or a success in an encoding that was not
 /// requested and that neither the agent nor the meter could read.
 pub(super) fn is_no_answer(answer: &Response<Incoming>) -> bool {
-    let is_readable = answer.status().is_success() && rewrite::require_plain(answer.headers()).is_ok();
+    let is_readable = answer.status().is_success() && rewrite::is_plain(answer.headers());
     !is_readable && !is_error(answer.status())
 }
 
 /// Returns the response in the place of something that is no answer. Its connection is not used again.
-pub(super) async fn refuse(mut exchange: Exchange) -> Response<Body> {
+pub(super) async fn refuse(mut exchange: Exchange, answer: &Response<Incoming>) -> Response<Body> {
+    let encoding = answer
+        .headers()
+        .get(header::CONTENT_ENCODING)
+        .map(|value| JournalText::of(&String::from_utf8_lossy(value.as_bytes())));
+    let encoding = encoding.as_ref().map_or("none", JournalText::as_str);
+    let status = answer.status().as_u16();
+    tracing::warn!(call = %exchange.call_id(), status, encoding, "the upstream's answer is none of a model API, or is encoded although that was not asked for");
     let dialect = exchange.route().dialect();
     wait_until_durable(exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete)).await;
     Body::refusal(&Refusal::UpstreamFailed.into(), dialect)

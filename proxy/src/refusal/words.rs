@@ -33,7 +33,7 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
             "as many connections are open as there may be; close those that are idle"
         }
         Refusal::BodyEncoded => {
-            "the body has a content-encoding; send it plain, gzip and the like are not read"
+            "the body's content-encoding cannot be read: send it plain, or as one gzip member or one zstd frame"
         }
         Refusal::FieldUnknown => "the body has a field that this route does not take",
         Refusal::NotGranted => "the body asks for something not granted to this run",

@@ -6,6 +6,7 @@ mod bodies;
 mod control;
 mod conversations;
 mod drain;
+mod encoded;
 mod endings;
 mod epochs;
 mod fairness;

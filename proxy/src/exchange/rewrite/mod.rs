@@ -1,6 +1,7 @@
 //! Decides which parts of a request are forwarded, and adds Sluicegate's own.
 
 mod body;
+mod decode;
 mod headers;
 mod receive;
 
@@ -15,7 +16,7 @@ use platform_core::{
 pub(super) use self::body::Checked;
 #[cfg(feature = "internals")]
 pub(super) use self::body::check;
-pub(super) use self::receive::{discard, read_body, require_plain};
+pub(super) use self::receive::{BodyLimit, discard, is_plain, read_plain_body};
 use super::call::Exchange;
 use crate::{
     budget::{Granted, ReservationRequest},

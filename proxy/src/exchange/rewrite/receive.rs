@@ -1,43 +1,92 @@
-//! Reads the request's body: whole, because its content decides whether the call may pass, and bounded.
+//! Reads the request's body: whole and plain, because its content decides whether the call may pass, and bounded.
 
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, header};
+use http::HeaderMap;
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use platform_core::{limit::ByteSize, record::Outcome, refusal::Refusal};
 use tokio::time::timeout;
 
+use super::decode::{Coding, DecodeError, Decoder, Progress};
 use crate::{body_memory::BodyPermit, exchange::call::Exchange, refusal::Refused, server::ConnectionState};
 
 /// Most bytes of a refused body that are still read, for `DISCARD_TIMEOUT` at most.
 const MAX_DISCARDED: usize = 128 << 20;
 const DISCARD_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Refuses encoded bodies: only plain ones can be checked. SDKs send no others unless they are configured to.
-pub(in crate::exchange) fn require_plain(headers: &HeaderMap) -> Result<(), Refusal> {
-    let plain = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
-    if headers.get_all(header::CONTENT_ENCODING).iter().all(plain) {
-        Ok(())
-    } else {
-        Err(Refusal::BodyEncoded)
+/// Most bytes of a plain body, and the setting that says so.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::exchange) struct BodyLimit {
+    pub(in crate::exchange) bytes: ByteSize,
+    pub(in crate::exchange) setting: &'static str,
+}
+
+impl BodyLimit {
+    /// Returns the refusal of a larger body.
+    fn refusal(self) -> Refused {
+        let Self { bytes, setting } = self;
+        let message = format!("the request body is larger than {bytes}, which the setting {setting} allows");
+        Refused::from(Refusal::BodyTooLarge).saying(message)
     }
 }
 
-/// Reads the body whole, up to `limit`. Not cancel safe, and need not be: the call ends with it.
-pub(in crate::exchange) async fn read_body(
+/// Returns whether a body with these headers is not encoded.
+pub(in crate::exchange) fn is_plain(headers: &HeaderMap) -> bool {
+    Coding::of(headers) == Ok(None)
+}
+
+/// Reads the body of a request with these `headers` whole and plain. Not cancel safe, and need not be: the call ends
+/// with it.
+pub(in crate::exchange) async fn read_plain_body(
+    exchange: &mut Exchange,
+    headers: &HeaderMap,
+    body: &mut Incoming,
+    permit: &mut BodyPermit,
+    limit: BodyLimit,
+) -> Result<Bytes, Refused> {
+    let coding = Coding::of(headers)?;
+    let encoded = read_body(exchange, body, permit, limit).await?;
+    let Some(coding) = coding else { return Ok(encoded) };
+    // In a box, so that calls with plain bodies need no memory for its state.
+    let plain = Box::pin(decode(coding, encoded, permit, limit)).await?;
+    exchange.note(|record| record.request_bytes = plain.len() as u64);
+    Ok(plain)
+}
+
+/// Decodes a body, with a pause for other calls of the thread after each step.
+async fn decode(
+    coding: Coding,
+    encoded: Bytes,
+    permit: &mut BodyPermit,
+    limit: BodyLimit,
+) -> Result<Bytes, Refused> {
+    let refusal =
+        |error: DecodeError| if error == DecodeError::TooLarge { limit.refusal() } else { error.into() };
+    let mut decoder = Decoder::new(coding, &encoded, limit.bytes).map_err(refusal)?;
+    while decoder.step().map_err(refusal)? == Progress::More {
+        permit.resize(encoded.len() as u64 + decoder.memory())?;
+        tokio::task::yield_now().await;
+    }
+    let plain = Bytes::from(decoder.into_plain());
+    permit.resize(plain.len() as u64)?;
+    Ok(plain)
+}
+
+/// Reads the body whole, up to `limit`, as it was sent.
+async fn read_body(
     exchange: &mut Exchange,
     body: &mut Incoming,
     permit: &mut BodyPermit,
-    limit: ByteSize,
+    limit: BodyLimit,
 ) -> Result<Bytes, Refused> {
-    let ByteSize(limit) = limit;
+    let ByteSize(most) = limit.bytes;
     let times = exchange.run().grant.limits.times;
     let announced = body.size_hint().lower();
-    if announced > limit {
-        return Err(Refusal::BodyTooLarge.into());
+    if announced > most {
+        return Err(limit.refusal());
     }
     let connection_state = exchange.connection_state().clone();
     connection_state.await_body();
@@ -50,8 +99,8 @@ pub(in crate::exchange) async fn read_body(
     {
         let frame = frame.map_err(|broken| exchange.upload_failed(&broken))?;
         let Ok(piece) = frame.into_data() else { continue };
-        if exchange.count_body(piece.len()) > limit {
-            return Err(Refusal::BodyTooLarge.into());
+        if exchange.count_body(piece.len()) > most {
+            return Err(limit.refusal());
         }
         connection_state.received_body(piece.len(), &times);
         permit.grow(piece.len() as u64)?;

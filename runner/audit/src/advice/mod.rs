@@ -176,7 +176,7 @@ impl AdvisedCall<'_> {
                 .setting("proxy", "max_connections", None)
                 .setting("proxy", "max_connections_per_run", None)
                 .setting("proxy", "max_shared_connections", None),
-            (Refusal::BodyEncoded, _) => explain("the body is compressed; the client has to send it plain"),
+            (Refusal::BodyEncoded, _) => explain("the body's encoding could not be read; the client can send it plain, or once encoded as gzip or zstd"),
             (Refusal::BodyTooLarge, _) => {
                 explain("the body is larger than the run's grant takes: `limits.request_body`, which the client that registers the run sets")
             }
