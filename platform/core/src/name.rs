@@ -93,6 +93,8 @@ pub mod header {
     pub const RUN_TOKEN: &str = "x-run-token";
     /// Instructs official SDKs not to repeat a request that can only fail again.
     pub const SHOULD_RETRY: &str = "x-should-retry";
+    /// Most tokens of each answer, on answers to model calls that asked for more.
+    pub const OUTPUT_LIMIT: &str = "x-sluice-output-limit";
     /// Version of the control protocol, on every request over the control socket.
     pub const CONTROL_PROTOCOL: &str = "x-sluice-protocol";
 }

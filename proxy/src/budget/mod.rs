@@ -75,15 +75,6 @@ pub(crate) enum QuotaError {
     Exceeded(LimitOwner, Limit, QuotaShortfall),
     /// The call comes too early, by this duration.
     RateLimited(LimitOwner, Duration),
-    /// The limit has something left, but less than an answer that cannot be cut down may need.
-    BelowLeast {
-        owner: LimitOwner,
-        limit: Limit,
-        /// Tokens that each answer may need.
-        least: u64,
-        /// Tokens that the limit leaves to each answer.
-        left: u64,
-    },
     /// The budget limits money, and the model has no price.
     Unpriced(LimitOwner),
 }
@@ -175,20 +166,22 @@ impl Spending {
                 Limit::CostNanodollars => price.most(request.input, 0).0,
                 _ => 0,
             };
-            let exhausted = QuotaError::Exceeded(owner, limit, QuotaShortfall::Exhausted);
             let unused = self.quota(limit).map_or(UNLIMITED, Quota::unused);
+            let shortest = request.least_output.saturating_mul(request.answers);
+            let needed = match limit {
+                Limit::CostNanodollars => price.most(request.input, shortest).0,
+                _ => prompt.saturating_add(shortest),
+            };
+            let exhausted =
+                QuotaError::Exceeded(owner, limit, QuotaShortfall::Exhausted { needed, left: unused });
             let left = unused.checked_sub(prompt).ok_or(exhausted)?;
             let tokens = match limit {
                 Limit::CostNanodollars => price.output_for(NanoDollars(left)).unwrap_or(u64::MAX),
                 _ => left,
             };
             most = tokens.checked_div(request.answers).unwrap_or(most).min(most);
-            match most {
-                0 => return Err(exhausted),
-                left if left < request.least_output => {
-                    return Err(QuotaError::BelowLeast { owner, limit, least: request.least_output, left });
-                }
-                _ => {}
+            if most < request.least_output.max(1) {
+                return Err(exhausted);
             }
         }
         Ok(most)

@@ -25,7 +25,12 @@ pub(super) struct Quota {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum QuotaShortfall {
     /// There is not enough left, whatever becomes of the calls in flight.
-    Exhausted,
+    Exhausted {
+        /// Amount that was asked for.
+        needed: u64,
+        /// Amount that is not used.
+        left: u64,
+    },
     /// There may be enough once calls in flight have ended.
     Reserved,
 }
@@ -66,8 +71,9 @@ impl Quota {
             let is_covered = self.reserved() <= self.unused();
             return if is_covered { Ok(()) } else { Err(QuotaShortfall::Reserved) };
         }
-        if amount > self.unused().min(MAX_RESERVATION) {
-            return Err(QuotaShortfall::Exhausted);
+        let left = self.unused();
+        if amount > left.min(MAX_RESERVATION) {
+            return Err(QuotaShortfall::Exhausted { needed: amount, left });
         }
         // Adds first and compares second: of two concurrent reservations, at least one sees the other. Usage is read
         // after reservations, and `settle` writes them in the opposite order, so no amount is missed in between.
@@ -76,7 +82,12 @@ impl Quota {
             return Ok(());
         }
         self.reserved.fetch_sub(amount, Ordering::AcqRel);
-        Err(if amount > self.unused() { QuotaShortfall::Exhausted } else { QuotaShortfall::Reserved })
+        let left = self.unused();
+        Err(if amount > left {
+            QuotaShortfall::Exhausted { needed: amount, left }
+        } else {
+            QuotaShortfall::Reserved
+        })
     }
 
     /// Turns a reservation into the usage that it really became.
@@ -111,7 +122,7 @@ mod tests {
                 allowed => allowed.saturating_sub(self.used),
             };
             if amount > unused.min(MAX_RESERVATION) {
-                return Err(QuotaShortfall::Exhausted);
+                return Err(QuotaShortfall::Exhausted { needed: amount, left: unused });
             }
             if self.reserved + amount > unused {
                 return Err(QuotaShortfall::Reserved);

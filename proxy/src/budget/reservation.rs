@@ -61,7 +61,7 @@ impl Reservation {
             let cost = request.price.unwrap_or_default().most(request.input, output);
             match self.add(&amounts_used(0, tokens, cost)) {
                 Ok(()) => return Ok(Granted { output_each, tokens }),
-                Err(QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted))
+                Err(QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted { .. }))
                     if CAPPING_LIMITS.contains(&limit) => {}
                 Err(error) => return Err(error),
             }

@@ -53,6 +53,11 @@ fn state(spending: &Spending, limit: Limit) -> (u64, u64) {
     (view.used, view.reserved)
 }
 
+/// Returns the error for a limit of which there is less left than the call needs, whatever others do.
+fn short(owner: LimitOwner, limit: Limit, needed: u64, left: u64) -> QuotaError {
+    QuotaError::Exceeded(owner, limit, QuotaShortfall::Exhausted { needed, left })
+}
+
 #[test]
 fn answers_are_capped_by_usage_not_reservations() {
     let run = spending(Budget { total_tokens: Some(1000), ..Budget::default() });
@@ -66,7 +71,7 @@ fn answers_are_capped_by_usage_not_reservations() {
     assert_eq!(output, 800);
     second.settle(tokens(100, 800), NanoDollars(0));
     assert_eq!(state(&run, Limit::TotalTokens), (1000, 0));
-    let used_up = QuotaError::Exceeded(LimitOwner::Run, Limit::TotalTokens, QuotaShortfall::Exhausted);
+    let used_up = short(LimitOwner::Run, Limit::TotalTokens, 2, 0);
     assert_eq!(call(&run, &account, ask(1, 1)).unwrap_err(), used_up);
 }
 
@@ -116,11 +121,13 @@ fn each_limit_is_held_for_run_and_account_alike() {
             if limit == Limit::CallsInFlight {
                 assert!(again.is_ok());
             } else {
-                assert_eq!(
-                    again.unwrap_err(),
-                    QuotaError::Exceeded(whose, limit, QuotaShortfall::Exhausted),
-                    "{limit}"
-                );
+                let error = again.unwrap_err();
+                let QuotaError::Exceeded(owner, named, QuotaShortfall::Exhausted { needed, left }) = error
+                else {
+                    panic!("{limit}: {error:?}");
+                };
+                assert_eq!((owner, named), (whose, limit));
+                assert!(needed > left, "{limit}: {error:?}");
             }
             for limit in Limit::ALL {
                 assert_eq!(
@@ -151,9 +158,8 @@ fn an_answer_that_cannot_be_cut_needs_it_all() {
     for (run, account, owner) in
         [(&run, &unlimited(), LimitOwner::Run), (&unlimited(), &run, LimitOwner::Account)]
     {
-        let short = call(run, account, compaction(91)).map(drop);
-        let limit = Limit::TotalTokens;
-        assert_eq!(short.unwrap_err(), QuotaError::BelowLeast { owner, limit, least: 91, left: 90 });
+        let error = call(run, account, compaction(91)).map(drop).unwrap_err();
+        assert_eq!(error, short(owner, Limit::TotalTokens, 101, 100));
         let (held, output) = call(run, account, compaction(90)).unwrap();
         assert_eq!(output, 90, "the control");
         drop(held);
@@ -168,10 +174,9 @@ fn a_cost_limit_needs_a_price() {
     };
     assert_eq!(asked(None), Err(QuotaError::Unpriced(LimitOwner::Run)));
     assert_eq!(asked(Some(Price::default())), Ok(10));
-    let used_up =
-        Err(QuotaError::Exceeded(LimitOwner::Run, Limit::CostNanodollars, QuotaShortfall::Exhausted));
-    assert_eq!(asked(Some(Price { input: NanoDollars(1), ..Price::default() })), used_up);
-    assert_eq!(asked(Some(Price { output: NanoDollars(1_000_000), ..Price::default() })), used_up);
+    let short = |needed| Err(short(LimitOwner::Run, Limit::CostNanodollars, needed, 0));
+    assert_eq!(asked(Some(Price { input: NanoDollars(1), ..Price::default() })), short(1));
+    assert_eq!(asked(Some(Price { output: NanoDollars(1_000_000), ..Price::default() })), short(1));
 }
 
 #[test]
@@ -188,7 +193,7 @@ fn changed_limits_hold_at_once_and_keep_usage() {
     run.set_limits(&Budget { total_tokens: Some(99), ..Budget::default() });
     assert_eq!(
         call(&run, &account, ask(0, 1)).unwrap_err(),
-        QuotaError::Exceeded(LimitOwner::Run, Limit::TotalTokens, QuotaShortfall::Exhausted)
+        short(LimitOwner::Run, Limit::TotalTokens, 1, 0)
     );
 }
 
@@ -313,7 +318,7 @@ fn absurd_usage_uses_a_limit_up_for_good() {
             quota.settle(0, used);
             assert_eq!(
                 (quota.used(), quota.reserve(1)),
-                (u64::MAX, Err(QuotaShortfall::Exhausted)),
+                (u64::MAX, Err(QuotaShortfall::Exhausted { needed: 1, left: 0 })),
                 "{restored}"
             );
         }

@@ -102,7 +102,10 @@ mod tests {
         let last = spending.enter().unwrap();
         assert_eq!(spending.enter().unwrap_err(), ToolQuotaError::Calls(QuotaShortfall::Reserved));
         last.settle();
-        assert_eq!(spending.enter().unwrap_err(), ToolQuotaError::Calls(QuotaShortfall::Exhausted));
+        assert_eq!(
+            spending.enter().unwrap_err(),
+            ToolQuotaError::Calls(QuotaShortfall::Exhausted { needed: 1, left: 0 })
+        );
         spending.set_limits(&ToolLimits::default());
         drop(spending.enter().unwrap());
     }

@@ -33,6 +33,8 @@ pub(super) struct Exchange {
     pub(super) route: Route,
     pub(super) status: StatusCode,
     pub(super) usage: UsageEventFor,
+    /// Most tokens of each answer, if that is less than the call asked for.
+    pub(super) output_limit: Option<u64>,
     /// Held until the call is settled, so that a run is idle only when all its records are written.
     pub(super) in_flight: Option<InFlight>,
     pub(super) connection_state: ConnectionState,
@@ -64,6 +66,7 @@ impl Exchange {
             route: NO_ROUTE,
             status: StatusCode::OK,
             usage: UsageEventFor::Agent,
+            output_limit: None,
             in_flight: None,
             connection_state: connection_state.clone(),
             reservation: None,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use http::{Method, Request, Response, header, request::Parts};
+use http::{HeaderName, Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
-use platform_core::{refusal::Refusal, route::Route};
+use platform_core::{name, refusal::Refusal, route::Route};
 use platform_runtime::report;
 
 use super::{
@@ -84,7 +84,9 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
             Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
         };
     }
-    match pass(&mut exchange, &head, route, &mut body).await {
+    let passed = pass(&mut exchange, &head, route, &mut body).await;
+    let output_limit = exchange.output_limit;
+    let mut response = match passed {
         Ok(answer) if upstream_error::is_no_answer(&answer.0) => {
             upstream_error::refuse(exchange, &answer.0).await
         }
@@ -93,7 +95,11 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
         }
         Ok(answer) => observe::respond(exchange, answer, ErrorDetail::of(ingress)).await,
         Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
+    };
+    if let Some(tokens) = output_limit {
+        response.headers_mut().insert(HeaderName::from_static(name::header::OUTPUT_LIMIT), tokens.into());
     }
+    response
 }
 
 /// Answers a call of a host tool.

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use platform_core::{budget::Limit, refusal::Refusal, untrusted::JournalText};
+use platform_core::{budget::Limit, money::NanoDollars, refusal::Refusal, untrusted::JournalText};
 
 use super::{Refused, words::message};
 use crate::budget::{LimitOwner, QuotaError, QuotaShortfall, ToolQuotaError};
@@ -18,7 +18,7 @@ impl From<ToolQuotaError> for Refused {
             ToolQuotaError::Calls(QuotaShortfall::Reserved) => {
                 Self::by_rule(Refusal::QuotaReserved, "tools.calls")
             }
-            ToolQuotaError::Calls(QuotaShortfall::Exhausted) => {
+            ToolQuotaError::Calls(QuotaShortfall::Exhausted { .. }) => {
                 Self::by_rule(Refusal::QuotaExhausted, "tools.calls")
             }
         }
@@ -35,15 +35,14 @@ impl From<QuotaError> for Refused {
             QuotaError::Exceeded(owner, limit, QuotaShortfall::Reserved) => {
                 (owner, limit, Refusal::QuotaReserved)
             }
-            QuotaError::Exceeded(owner, limit, QuotaShortfall::Exhausted) => {
+            QuotaError::Exceeded(owner, limit, QuotaShortfall::Exhausted { .. }) => {
                 (owner, limit, Refusal::QuotaExhausted)
             }
-            QuotaError::BelowLeast { owner, limit, .. } => (owner, limit, Refusal::QuotaExhausted),
             QuotaError::Unpriced(owner) => (owner, Limit::CostNanodollars, Refusal::ModelUnpriced),
         };
         let wait = match error {
             QuotaError::RateLimited(_, wait) => Some(wait.as_secs() + 1),
-            QuotaError::Exceeded(..) | QuotaError::BelowLeast { .. } | QuotaError::Unpriced(_) => None,
+            QuotaError::Exceeded(..) | QuotaError::Unpriced(_) => None,
         };
         let (whose, owner) = match owner {
             LimitOwner::Run => ("this run", "run"),
@@ -51,19 +50,29 @@ impl From<QuotaError> for Refused {
         };
         let rule = Some(JournalText::of(&format!("{owner}.{}", limit.setting())));
         let message = match error {
-            QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted) => {
+            QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted { left: 0, .. }) => {
                 format!("the limit of {limit} of {whose} is used up")
             }
+            QuotaError::Exceeded(_, limit, QuotaShortfall::Exhausted { needed, left }) => format!(
+                "this call may need {} of the limit of {limit} of {whose}, and {} is left",
+                amount(limit, needed),
+                amount(limit, left)
+            ),
             QuotaError::Exceeded(_, limit, QuotaShortfall::Reserved) => {
                 format!("the rest of the limit of {limit} of {whose} is reserved for calls in progress")
             }
-            QuotaError::BelowLeast { limit, least, left, .. } => format!(
-                "this call may answer with {least} tokens, and the limit of {limit} of {whose} leaves {left}"
-            ),
             QuotaError::RateLimited(..) | QuotaError::Unpriced(_) => {
                 message(reason).replace("this run or account", whose)
             }
         };
         Self { rule, message: Cow::Owned(message), wait, ..reason.into() }
+    }
+}
+
+/// Returns an amount under `limit` in words.
+fn amount(limit: Limit, amount: u64) -> String {
+    match limit {
+        Limit::CostNanodollars => NanoDollars(amount).to_string(),
+        _ => amount.to_string(),
     }
 }

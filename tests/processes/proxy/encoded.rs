@@ -94,6 +94,7 @@ async fn a_compressed_prompt_costs_its_plain_size() {
         assert!(encoded.len() < 20_000, "the control: as it arrives it would fit");
         let (status, code, message) = post(&run, coding, encoded).await;
         assert_eq!((status, code.as_str()), (400, "quota_exhausted"), "{message}");
+        assert!(message.contains("this call may need") && message.contains("20000 is left"), "{message}");
     }
     assert!(world.upstream.ledger().is_empty());
 }

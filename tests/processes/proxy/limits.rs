@@ -147,6 +147,9 @@ async fn output_limits_use_the_name_of_each_route() {
         let mut seen: Value = world.upstream.ledger().last().unwrap().json().unwrap();
         seen.as_object_mut().unwrap().retain(|name, _| NAMES.contains(&name.as_str()));
         assert_eq!(seen, expected, "{path} {asks}");
+        let is_less = asks.as_object().unwrap().values().filter_map(Value::as_u64).min() > Some(500);
+        let told = answer.headers.get("x-sluice-output-limit").map(|tokens| tokens.to_str().unwrap());
+        assert_eq!(told, is_less.then_some("500"), "{path} {asks}");
     }
     // The thinking budget must fit into the reduced `max_tokens`, or the upstream would refuse the proxy's own change.
     let mut body = body_for("/v1/messages", "fake", Answering::Whole);
@@ -159,6 +162,35 @@ async fn output_limits_use_the_name_of_each_route() {
         run.agent.post(CHAT, &json!({ "model": "fake", "messages": [], "max_tokens": "many" })).await;
     assert_eq!(code(&answer), refused(400, "body_invalid"));
     assert!(answer.text().contains("max_tokens"), "{}", answer.text());
+}
+
+/// A user of a run that is nearly used up learns that its limit cut the answer, and not the model.
+#[tokio::test]
+async fn a_short_limit_says_what_is_needed_and_left() {
+    let prices = "[prices.'fake-words3']\ninput = '1000'\noutput = '1000'";
+    let world = World::with(prices).await;
+    let run = |name: &'static str, budget| world.run_with(limited(name, "acct-1", budget));
+    let messages = json!([{ "role": "user", "content": "Hi" }]);
+    let asks = |tokens: u64| json!({ "model": "fake-words3", "max_tokens": tokens, "messages": messages });
+    let tokens = run("r1", Budget { total_tokens: Some(200), ..Budget::default() }).await;
+    let cut = tokens.agent.post(CHAT, &asks(1000)).await;
+    let told: u64 = cut.headers["x-sluice-output-limit"].to_str().unwrap().parse().unwrap();
+    let sent: Value = world.upstream.ledger().last().unwrap().json().unwrap();
+    assert_eq!((sent["max_tokens"].as_u64(), told < 200), (Some(told), true));
+    let few = run("r2", Budget { total_tokens: Some(10), ..Budget::default() }).await;
+    let money = Some(NanoDollars(10_000_000));
+    let poor = run("r3", Budget { cost_nanodollars: money, ..Budget::default() }).await;
+    for (run, words) in
+        [(few, "of the limit of total tokens of this run, and 10 is left"), (poor, "$0.01 is left")]
+    {
+        let answer = run.agent.post(CHAT, &asks(5)).await;
+        assert_eq!(code(&answer), refused(400, "quota_exhausted"));
+        let message = answer.json()["error"]["message"].as_str().unwrap().to_owned();
+        assert!(message.starts_with("this call may need ") && message.ends_with(words), "{message}");
+    }
+    // Control: what is left is enough.
+    let whole = tokens.agent.post(CHAT, &asks(5)).await;
+    assert_eq!((whole.status.as_u16(), whole.headers.get("x-sluice-output-limit")), (200, None));
 }
 
 #[tokio::test]

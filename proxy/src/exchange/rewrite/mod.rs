@@ -53,6 +53,8 @@ pub(super) fn build_request(
             answers: checked.sizes.answers(route),
             price: exchange.context().snapshot.load().prices.of(&checked.model),
         })?;
+        let asked = checked.sizes.output().unwrap_or(run.grant.limits.output_tokens);
+        exchange.output_limit = Some(granted.output_each).filter(|granted| *granted < asked);
         checked.limit_output(route, granted.output_each);
     }
     let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;
