@@ -7,7 +7,10 @@
 //! own socket is such a listener, and a proof is bound to the listener that it was granted for. A trace id of
 //! one gateway's run proves nothing at another gateway.
 
-use std::sync::Arc;
+use std::{
+    sync::Arc,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use http::{HeaderMap, HeaderName, HeaderValue, header, request::Parts};
 use platform_core::{
@@ -23,6 +26,7 @@ use platform_runtime::settings::Serves;
 use super::context::ServeContext;
 use crate::{
     clock,
+    refusal::Refused,
     run::Run,
     server::{Ingress, ListenerKind},
 };
@@ -54,7 +58,7 @@ pub(super) fn identify<'h>(
     context: &ServeContext,
     ingress: &Ingress,
     head: &'h Parts,
-) -> Result<(Caller, &'h str), Refusal> {
+) -> Result<(Caller, &'h str), Refused> {
     let path = head.uri.path();
     match &ingress.listener {
         ListenerKind::Run(run) => Ok((Caller::on_socket(run), path)),
@@ -73,7 +77,7 @@ fn find_by_any<'h>(
     context: &ServeContext,
     listener: &ListenerKind,
     head: &'h Parts,
-) -> Result<(Caller, &'h str), Refusal> {
+) -> Result<(Caller, &'h str), Refused> {
     let (slot, path) = split_slot(head.uri.path());
     let correlated =
         |correlation| context.registry.correlated(&correlation).filter(|run| listener.is_for(run));
@@ -86,7 +90,7 @@ fn find_by_any<'h>(
     let mut found = found.into_iter().filter_map(|(run, identity)| Some(Caller { run: run?, identity }));
     let first = found.next().ok_or(Refusal::Unattributed)?;
     if found.any(|other| !Arc::ptr_eq(&other.run, &first.run)) {
-        return Err(Refusal::IdentityConflict);
+        return Err(Refusal::IdentityConflict.into());
     }
     Ok((first, path))
 }
@@ -96,37 +100,44 @@ fn find_by_token(
     context: &ServeContext,
     listener: &ListenerKind,
     headers: &HeaderMap,
-) -> Result<Option<Arc<Run>>, Refusal> {
+) -> Result<Option<Arc<Run>>, Refused> {
     let mut found: Option<Arc<Run>> = None;
     for text in tokens(headers)? {
         let run = verify(context, listener, text)?;
         if found.replace(Arc::clone(&run)).is_some_and(|other| !Arc::ptr_eq(&other, &run)) {
-            return Err(Refusal::IdentityConflict);
+            return Err(Refusal::IdentityConflict.into());
         }
     }
     Ok(found)
 }
 
-fn verify(context: &ServeContext, listener: &ListenerKind, text: &str) -> Result<Arc<Run>, Refusal> {
+fn verify(context: &ServeContext, listener: &ListenerKind, text: &str) -> Result<Arc<Run>, Refused> {
     let token = SignedToken::parse(text).map_err(|_malformed| Refusal::TokenMalformed)?;
     let snapshot = context.snapshot.load();
     let now = UnixSeconds(clock::now().as_secs());
     let verified =
         token.verify(&snapshot.secrets, now, snapshot.token_leeway).map_err(|failure| match failure {
-            TokenError::Malformed(_) => Refusal::TokenMalformed,
-            TokenError::Invalid => Refusal::TokenInvalid,
-            TokenError::Expired => Refusal::TokenExpired,
+            TokenError::Malformed(_) => Refused::from(Refusal::TokenMalformed),
+            TokenError::Invalid => Refusal::TokenInvalid.into(),
+            TokenError::Expired => expired(token.claims().expiry()),
         })?;
     let claims = verified.claims();
     let run = context.registry.run(claims.run()).filter(|run| listener.is_for(run));
     let run = run.ok_or(Refusal::RunUnknown)?;
     if run.is_revoked() {
-        return Err(Refusal::TokenRevoked);
+        return Err(Refusal::TokenRevoked.into());
     }
     if run.grant.attempt != claims.attempt() {
-        return Err(Refusal::TokenInvalid);
+        return Err(Refusal::TokenInvalid.into());
     }
     Ok(run)
+}
+
+/// Returns the refusal of a token that has expired.
+fn expired(UnixSeconds(expiry): UnixSeconds) -> Refused {
+    let expiry = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(expiry));
+    Refused::from(Refusal::TokenExpired)
+        .saying(format!("the run token has run out at {expiry}; mint a new one"))
 }
 
 /// Returns the run tokens that were sent, in the header of their own or as keys of their shape. OpenClaw

@@ -60,11 +60,11 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
     }
     let (caller, path) = match identify(context, ingress, &head) {
         Ok(identified) => identified,
-        Err(reason) => {
+        Err(refused) => {
             let mut exchange =
                 Exchange::begin(context, &Caller::unattributed(context), &ingress.connection_state);
             exchange.note_tool_path(head.uri.path());
-            return refuse(exchange, &reason.into(), ingress, &head, &mut body).await;
+            return refuse(exchange, &refused, ingress, &head, &mut body).await;
         }
     };
     let mut exchange = Exchange::begin(context, &caller, &ingress.connection_state);

@@ -1,7 +1,10 @@
 //! Tests the listener that runs share: a call has to prove its run, by a signed token or by a correlation that control
 //! registered.
 
-use std::net::SocketAddr;
+use std::{
+    net::SocketAddr,
+    time::{Duration, UNIX_EPOCH},
+};
 
 use harness::{
     Agent, World,
@@ -149,6 +152,12 @@ async fn a_bad_token_is_refused_and_unattributed() {
         let code = answer.json()["error"]["code"].clone();
         assert_eq!((answer.status.as_u16(), code), (401, json!(reason.code())), "{token:?}");
         assert_eq!(shared.last(count).await, ("unattributed".to_owned(), Identity::None, Some(reason)));
+        if reason == Refusal::TokenExpired {
+            let token = token.unwrap();
+            let expiry = token.rsplit_once('.').unwrap().0.rsplit_once('|').unwrap().1.parse().unwrap();
+            let expiry = humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_secs(expiry));
+            assert!(answer.text().contains(&format!("has run out at {expiry}")), "{}", answer.text());
+        }
     }
     let twice = shared.with_token(&valid).with_header("x-run-token", &valid).chat("fake").await;
     assert_eq!(twice.json()["error"]["code"], "token_malformed");
