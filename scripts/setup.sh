@@ -147,6 +147,7 @@ clients() {
   scripts/chat-clients.sh install
   scripts/mcp-clients.sh install
   scripts/mcp-servers.sh install
+  scripts/codex.sh install
 }
 
 browser() {

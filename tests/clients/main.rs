@@ -11,6 +11,7 @@ mod browser;
 mod calls;
 mod cancels;
 mod chat_clients;
+mod codex;
 mod coding_agents;
 mod compose;
 mod container;

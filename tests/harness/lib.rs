@@ -19,6 +19,7 @@ pub mod cancels;
 pub mod chaos;
 pub mod chat_clients;
 pub mod clients;
+pub mod codex;
 pub mod coding_agents;
 pub mod collector;
 pub mod consumed;
