@@ -2,7 +2,7 @@
 // against the scripted upstream, without ids of sessions.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -22,6 +22,7 @@ import * as events from "./lib/events.mjs";
 import { describe, readHostTools } from "./lib/host_tools.mjs";
 import { splitLines } from "./lib/lines.mjs";
 import { runAgent } from "./lib/run.mjs";
+import { removeTree } from "./lib/state.mjs";
 
 const CLOCK = {
   name: "core__get_current_time",
@@ -239,11 +240,16 @@ test("credentials of a registry are a header, and are not shown", async () => {
   rmSync(directory, { recursive: true });
 });
 
-// Runs a program of Node as an agent. Returns its events, and the answer or the error.
-async function runProgram(program, environment = {}, line = (text) => [events.text(text)]) {
+// Makes a workspace with a conversation.
+function createWorkspace() {
   const workspace = mkdtempSync(path.join(tmpdir(), "agent-"));
   mkdirSync(path.join(workspace, ".cogni"));
   writeFileSync(path.join(workspace, ".cogni", "messages.json"), '[{"role":"user","content":"Hello"}]');
+  return workspace;
+}
+
+// Runs a program of Node as an agent in `workspace`. Returns its events, and the answer or the error.
+async function runIn(workspace, program, environment = {}, line = (text) => [events.text(text)]) {
   const adapter = {
     name: "fake",
     command: ({ prompt }) => ({ program: process.execPath, args: ["-e", program], stdin: prompt, environment: { CLAUDE_X: "adapter", OPENAI_BASE_URL: "adapter" } }),
@@ -256,8 +262,16 @@ async function runProgram(program, environment = {}, line = (text) => [events.te
     return { found, answer };
   } catch (error) {
     return { found, error };
+  }
+}
+
+// Runs a program of Node as an agent in a workspace of its own.
+async function runProgram(...given) {
+  const workspace = createWorkspace();
+  try {
+    return await runIn(workspace, ...given);
   } finally {
-    rmSync(workspace, { recursive: true });
+    removeTree(workspace);
   }
 }
 
@@ -265,6 +279,40 @@ test("an agent reads its prompt and keeps its home beside the files", async () =
   const { found, answer } = await runProgram("process.stdin.on('data', (d) => console.log(d + process.env.HOME))");
   assert.match(found[0].text, /^Hello\/.*\/\.fake-state\/home$/);
   assert.equal(answer, "done");
+});
+
+test("each turn in a workspace starts without the state of the last", async () => {
+  const workspace = createWorkspace();
+  // A killed agent leaves whatever it had: a lock, a link, a directory that may not be written.
+  const program = `const fs = require("node:fs"), { HOME } = process.env, module = HOME + "/go/module";
+    console.log(fs.readdirSync(HOME).length, fs.existsSync("${workspace}/left"));
+    fs.writeFileSync(HOME + "/session.lock", "");
+    fs.symlinkSync("${workspace}/.cogni", HOME + "/link");
+    fs.mkdirSync(module, { recursive: true });
+    fs.writeFileSync(module + "/go.mod", "");
+    fs.chmodSync(module, 0o500);
+    fs.writeFileSync("${workspace}/left", "");
+    process.kill(process.pid, "SIGKILL")`;
+  const turns = [];
+  for (let turn = 0; turn < 3; turn += 1) {
+    const { found, error } = await runIn(workspace, program);
+    turns.push([found[0]?.text, error.code]);
+  }
+  const later = ["0 true", "agent_killed"];
+  assert.deepEqual(turns, [["0 false", "agent_killed"], later, later]);
+  assert.ok(existsSync(path.join(workspace, ".cogni/messages.json")), "no link was followed");
+  removeTree(workspace);
+});
+
+test("a link in place of a state directory goes, and not what it names", () => {
+  const directory = mkdtempSync(path.join(tmpdir(), "link-"));
+  writeFileSync(path.join(directory, "file"), "");
+  const link = `${directory}-link`;
+  symlinkSync(directory, link);
+  removeTree(link);
+  removeTree(link);
+  assert.deepEqual([existsSync(link), existsSync(path.join(directory, "file"))], [false, true]);
+  removeTree(directory);
 });
 
 test("each end of an agent has its code", async () => {

@@ -17,7 +17,7 @@ export OPENCLAW_VERSION=$VERSION
 say() { echo "sandbox-openclaw: $*" >&2; }
 die() { echo "sandbox-openclaw: error: $*" >&2; exit 1; }
 
-sources() { find "$HERE" -type f -not -name '*.test.mjs' -not -name README.md | LC_ALL=C sort; }
+sources() { find -L "$HERE" -type f -not -name '*.test.mjs' -not -name README.md | LC_ALL=C sort; }
 
 FINGERPRINT=$({ sources | xargs sha256sum; echo "$BASE $VERSION"; services/sandbox-init/build.sh --print;
   services/cogni-tool/build.sh --print; } | sha256sum | cut -c 1-12)

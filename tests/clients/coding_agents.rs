@@ -1,4 +1,4 @@
-//! Tests two of the coding agents that ship, in their real images. `make agents-record` plays all of them.
+//! Tests the coding agents that ship, in their real images: two in every scenario. `make agents-record` plays all of them.
 
 use std::path::Path;
 
@@ -22,6 +22,15 @@ async fn claude_code_works_in_its_sandbox() {
 #[tokio::test]
 async fn codex_works_in_its_sandbox() {
     play(CODING_AGENTS[1]).await;
+}
+
+/// The other three have a test of this alone: their failures take minutes.
+#[tokio::test]
+async fn each_agent_takes_three_turns_of_a_thread() {
+    for agent in &CODING_AGENTS[2..] {
+        let world = agent.add(AgentUpstream::Scripted).await;
+        agent.play(&world, AgentScenario::Thread).await;
+    }
 }
 
 #[test]

@@ -179,6 +179,24 @@ async fn history_and_four_mebibytes_reach_the_model() {
     world.assert_nothing_left().await;
 }
 
+/// The second turn finds what a failed one left of OpenClaw's state, and the third that of a turn that succeeded.
+#[tokio::test]
+async fn openclaw_takes_three_turns_in_a_workspace() {
+    let world = world(100, "workspace = 'thread'").await;
+    let turns = [("fake-status400", "Is this first?", 1), ("fake", "Then?", 0), ("fake", "And last?", 0)];
+    for (model, question, code) in turns {
+        let own = ["--model", model, "--state-key", "chat", question];
+        let arguments = [&["run", "--agent", "sandbox:openclaw", "--json"][..], &own].concat();
+        let outcome = world.sluice().within(PATIENCE).run(&arguments).await;
+        assert_eq!(outcome.code, Some(code), "{question} {outcome:?}");
+    }
+    let last = last_request(&world).to_string();
+    assert!(["Then?", "And last?"].iter().all(|question| last.contains(question)), "{last}");
+    let removed = world.sluice().run(&["runs", "gc", "--kept"]).await;
+    assert_eq!(removed.code, Some(0), "{removed:?}");
+    world.assert_nothing_left().await;
+}
+
 /// A run that fails: its agent and model, its error code, and the number of calls at the proxy and at the upstream.
 struct FailingRun {
     agent: &'static str,

@@ -156,11 +156,13 @@ pub enum AgentScenario {
     Cancel,
     /// The agent calls a host tool over the Model Context Protocol. One without it reads how its shell calls the tool.
     HostTool,
+    /// The agent takes three turns of a thread in one workspace.
+    Thread,
 }
 
 impl AgentScenario {
     /// All scenarios.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::OneShot,
         Self::ToolLoop,
         Self::ProjectSettings,
@@ -168,6 +170,7 @@ impl AgentScenario {
         Self::Cut,
         Self::Cancel,
         Self::HostTool,
+        Self::Thread,
     ];
 }
 
@@ -234,6 +237,7 @@ impl CodingAgent {
             AgentScenario::Cut => self.failure(world, "fake-cut2", played_in.upstream().cut_codes()).await,
             AgentScenario::Cancel => self.cancel(world).await,
             AgentScenario::HostTool => self.host_tool(world).await,
+            AgentScenario::Thread => self.thread(world).await,
         };
         world.assert_nothing_left().await;
         let ms = began.elapsed().as_millis();
@@ -327,6 +331,27 @@ impl CodingAgent {
         assert_eq!(outcome.code, Some(130), "{outcome:?}");
         "cancelled".to_owned()
     }
+
+    /// Takes three turns of a thread. The workspace stays, and the last request has the whole conversation.
+    async fn thread(&self, world: &World) -> String {
+        let entry = format!("[agents.\"sandbox:{}\"]\n", self.name);
+        let setting = format!("{entry}workspace = \"thread\"\n");
+        world.reconfigure(&entry, &setting);
+        let questions = ["What is first?", "What is second?", "What is third?"];
+        for question in questions {
+            let outcome = self.run(world, "fake", &["--state-key", "chat", question]).await;
+            assert_eq!(outcome.code, Some(0), "{question} {outcome:?}");
+            assert_eq!(text_of(&outcome), SENTENCE, "{outcome:?}");
+        }
+        let last = world.upstream.ledger().last().unwrap().json().unwrap().to_string();
+        assert!(questions.iter().all(|question| last.contains(question)), "{last}");
+        let listed = fs::read_dir(world.path().join("workspaces")).unwrap().count();
+        assert!(listed > 0, "the workspace stays");
+        world.reconfigure(&setting, &entry);
+        let removed = world.sluice().run(&["runs", "gc", "--kept"]).await;
+        assert_eq!(removed.code, Some(0), "{removed:?}");
+        format!("{} turns", questions.len())
+    }
 }
 
 impl CodingAgent {
@@ -359,8 +384,8 @@ async fn changed_file(world: &World, outcome: &Outcome, files: &Path) -> String 
 #[must_use]
 pub fn works_with(record: &Value) -> String {
     let found = record["scenarios"].as_array().unwrap();
-    let mut table = "| agent | version | model's provider | one answer | edits a copied file | hostile project | refusal | broken connection | cancel | host tool |\n\
-        |---|---|---|---|---|---|---|---|---|---|\n"
+    let mut table = "| agent | version | model's provider | one answer | edits a copied file | hostile project | refusal | broken connection | cancel | host tool | three turns |\n\
+        |---|---|---|---|---|---|---|---|---|---|---|\n"
         .to_owned();
     for agent in CODING_AGENTS {
         for upstream in AgentUpstream::ALL {

@@ -1,7 +1,7 @@
 // Runs an unmodified agent once. Its adapter says how to start it and what its lines mean. Does not start a shell and does not
 // retry.
 import { spawn } from "node:child_process";
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 import { readInstructions } from "./behaviour.mjs";
@@ -9,6 +9,7 @@ import { buildPrompt } from "./conversation.mjs";
 import { AgentError } from "./errors.mjs";
 import { describe, readHostTools } from "./host_tools.mjs";
 import { splitLines, captureTail } from "./lines.mjs";
+import { removeTree } from "./state.mjs";
 
 const MAX_STDERR_BYTES = 64 << 10;
 // File of the state directory.
@@ -86,9 +87,9 @@ function readLimits({ COGNI_CONTEXT_WINDOW: window, COGNI_MAX_TOKENS: output }) 
   return { contextWindow: count(window), maxOutputTokens: count(output) };
 }
 
-// Creates the agent's state directory. An earlier one is an error: the agent would read it.
+// Creates the agent's state directory. One that an earlier run left in the workspace goes: the agent would read it.
 function createState({ state, home }) {
-  if (existsSync(state)) throw new AgentError("config_error", `${state} exists already`);
+  removeTree(state);
   mkdirSync(home, { recursive: true, mode: 0o700 });
 }
 

@@ -10,6 +10,7 @@ import path from "node:path";
 import { selectCommandLine } from "./command_lines.mjs";
 import { buildConfiguration } from "./configuration.mjs";
 import { AgentError, buildMessage } from "./message.mjs";
+import { removeTree } from "./state.mjs";
 
 const WORKSPACE = process.env.SANDBOX_WORKSPACE ?? "/workspace";
 const OPENCLAW = process.env.OPENCLAW_PACKAGE ?? "/opt/openclaw/node_modules/openclaw";
@@ -52,8 +53,10 @@ function readConfig(env) {
 
 const statePath = (name) => path.join(WORKSPACE, STATE_DIR, name);
 
-// Creates the directories in which OpenClaw starts. An existing state directory is an error: OpenClaw would read its files.
+// Creates the directories in which OpenClaw starts. A state directory that an earlier run left in the workspace goes: OpenClaw
+// would read its files.
 function createDirectories() {
+  removeTree(path.join(WORKSPACE, STATE_DIR));
   mkdirSync(path.join(WORKSPACE, STATE_DIR), { mode: 0o700 });
   // OpenClaw reads `.env` in its working directory, so that directory is an empty one.
   for (const dir of ["home", "state", "start"]) mkdirSync(statePath(dir), { mode: 0o700 });

@@ -9,7 +9,7 @@ use super::Error;
 pub(crate) type ContextFile = (&'static str, &'static str);
 
 /// Files that every image has.
-const SHARED_FILES: [ContextFile; 10] = [
+const SHARED_FILES: [ContextFile; 11] = [
     ("Dockerfile", include_str!("../../../../services/agents/Dockerfile")),
     ("build/fetch.mjs", include_str!("../../../../services/agents/fetch.mjs")),
     ("agent/main.mjs", include_str!("../../../../services/agents/main.mjs")),
@@ -20,6 +20,7 @@ const SHARED_FILES: [ContextFile; 10] = [
     ("agent/lib/host_tools.mjs", include_str!("../../../../services/agents/lib/host_tools.mjs")),
     ("agent/lib/lines.mjs", include_str!("../../../../services/agents/lib/lines.mjs")),
     ("agent/lib/run.mjs", include_str!("../../../../services/agents/lib/run.mjs")),
+    ("agent/lib/state.mjs", include_str!("../../../../services/agents/lib/state.mjs")),
 ];
 
 /// Files of one agent, as they are in the repository.

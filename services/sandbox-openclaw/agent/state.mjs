@@ -1,0 +1,1 @@
+../../agents/lib/state.mjs
