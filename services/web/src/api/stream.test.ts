@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { type TestContext, test } from "node:test";
 import { LiveStream, type StreamState } from "./stream";
 
-type Answer = { status?: number; chunks?: string[]; stays?: boolean; fails?: boolean; retryAfter?: number };
+type Answer = { status?: number; chunks?: string[]; stays?: boolean; fails?: boolean; hangs?: boolean; retryAfter?: number };
 
 /** Server with prepared answers, and a document that can be hidden. */
 class World {
@@ -12,6 +12,7 @@ class World {
   readonly items: unknown[] = [];
   readonly document = Object.assign(new EventTarget(), { hidden: false });
   readonly #answers: Answer[];
+  #connection: ReadableStreamDefaultController<Uint8Array> | null = null;
 
   constructor(context: TestContext, answers: Answer[]) {
     this.#answers = answers;
@@ -26,6 +27,11 @@ class World {
     return new LiveStream<unknown>({ path: "/stream", onItems, onState, ...(isLast === undefined ? {} : { isLast }) }).open();
   }
 
+  /** Sends a piece on the connection that stays. */
+  send(chunk: string): void {
+    this.#connection?.enqueue(new TextEncoder().encode(chunk));
+  }
+
   hide(hidden: boolean): void {
     this.document.hidden = hidden;
     this.document.dispatchEvent(new Event("visibilitychange"));
@@ -33,13 +39,17 @@ class World {
 
   #answer(init: RequestInit): Promise<Response> {
     this.requests.push(new Headers(init.headers));
-    const { status = 200, chunks = [], stays = false, fails = false, retryAfter } = this.#answers.shift() ?? { status: 204 };
+    const { status = 200, chunks = [], stays = false, fails = false, hangs = false, retryAfter } = this.#answers.shift() ?? { status: 204 };
     if (fails) return Promise.reject(new TypeError("fetch failed"));
+    if (hangs) {
+      return new Promise((_, reject) => init.signal?.addEventListener("abort", () => reject(new DOMException("", "AbortError"))));
+    }
     const headers: Record<string, string> = retryAfter === undefined ? {} : { "retry-after": String(retryAfter) };
     const body = new ReadableStream<Uint8Array>({
       start: (controller) => {
         for (const chunk of chunks) controller.enqueue(new TextEncoder().encode(chunk));
-        if (!stays) controller.close();
+        if (stays) this.#connection = controller;
+        else controller.close();
         init.signal?.addEventListener("abort", () => stays && controller.error(new DOMException("", "AbortError")));
       },
     });
@@ -61,6 +71,31 @@ test("a broken connection resumes behind the last event", async (context) => {
   assert.equal(world.requests[1]?.get("last-event-id"), "7");
   assert.deepEqual(world.items, [{ n: 7 }, { live: 1 }]);
   assert.deepEqual(world.states.slice(3), ["connecting", "ended"]);
+});
+
+test("a silent connection is given up, and one with heartbeats is not", async (context) => {
+  const world = new World(context, [{ chunks: ['id: 7\ndata: {"n":7}\n\n'], stays: true }, { hangs: true }, { status: 204 }]);
+  world.open();
+  await settle();
+  context.mock.timers.tick(40_000);
+  await settle();
+  world.send(": heartbeat\n\n");
+  await settle();
+  context.mock.timers.tick(40_000);
+  await settle();
+  assert.deepEqual(world.states, ["connecting", "open"], "the heartbeat was a sign of life");
+  context.mock.timers.tick(5_000);
+  await settle();
+  assert.deepEqual(world.states.slice(2), ["lost"]);
+  context.mock.timers.tick(1_000);
+  await settle();
+  assert.equal(world.requests[1]?.get("last-event-id"), "7");
+  assert.deepEqual(world.states.slice(3), ["connecting"], "no answer yet");
+  context.mock.timers.tick(45_000);
+  await settle();
+  context.mock.timers.tick(2_000);
+  await settle();
+  assert.deepEqual(world.states.slice(4), ["lost", "connecting", "ended"]);
 });
 
 test("waits grow while the server is away", async (context) => {

@@ -30,6 +30,8 @@ export interface StreamOptions<T> {
 
 const FIRST_RETRY_MS = 1_000;
 const MAX_RETRY_MS = 30_000;
+/** Longest silence of a connection that is in order: the server sends a comment every 15 seconds. */
+const MAX_SILENCE_MS = 45_000;
 /** Longest wait that a server may ask for. */
 const MAX_ASKED_MS = 300_000;
 let active: { close(): void } | null = null;
@@ -40,6 +42,7 @@ export class LiveStream<T> {
   #lastId: string | null;
   #abort: AbortController | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
+  #watchdog: ReturnType<typeof setTimeout> | undefined;
   #failures = 0;
   #opened = 0;
   #isOver = false;
@@ -79,8 +82,18 @@ export class LiveStream<T> {
 
   #stop(): void {
     clearTimeout(this.#timer);
+    clearTimeout(this.#watchdog);
     this.#abort?.abort();
     this.#abort = null;
+  }
+
+  /** Gives up a connection that stays silent from now on. */
+  #watch(): void {
+    clearTimeout(this.#watchdog);
+    this.#watchdog = setTimeout(() => {
+      this.#stop();
+      this.#retry(unreachable());
+    }, MAX_SILENCE_MS);
   }
 
   readonly #onVisibility = (): void => {
@@ -99,6 +112,7 @@ export class LiveStream<T> {
     const abort = new AbortController();
     this.#abort = abort;
     this.#options.onState({ kind: "connecting" });
+    this.#watch();
     if (this.#opened > 0 && this.#lastId === null) this.#options.onRestart?.();
     try {
       const state = await this.#read(abort.signal);
@@ -126,6 +140,7 @@ export class LiveStream<T> {
       const piece = await reader?.read();
       if (piece?.value === undefined || signal.aborted) return null;
       this.#failures = 0;
+      this.#watch();
       this.#deliver(parser.feed(piece.value));
     }
   }
@@ -153,6 +168,7 @@ export class LiveStream<T> {
   }
 
   #retry(error: ApiError): void {
+    clearTimeout(this.#watchdog);
     this.#failures += 1;
     const asked = Math.min(MAX_ASKED_MS, (error.retryAfterSeconds ?? 0) * 1_000);
     const wait = Math.max(asked, Math.min(MAX_RETRY_MS, FIRST_RETRY_MS * 2 ** (this.#failures - 1)));

@@ -4,8 +4,10 @@ import { type Schemas, api, buildPath } from "../../api/client";
 import { type Loaded, useLoad } from "../../api/useLoad";
 import type { StreamState } from "../../api/stream";
 import { useStream } from "../../api/useStream";
+import { usePoll } from "../../api/usePoll";
 import { announce } from "../../app/announce";
 import { isActive } from "../runs/active";
+import { isBehind } from "./behind";
 import { EventLog } from "./eventLog";
 import type { RunEvent } from "./eventRow";
 
@@ -13,6 +15,7 @@ const RENDER_MS = 100;
 const RELOAD_MS = 300;
 // Receipts and pull requests come moments after the end of a run.
 const SETTLED_MS = 3_000;
+const BEHIND_SECONDS = 2;
 const CHANGES = new Set<RunEvent["type"]>(["status", "commits", "done", "error"]);
 
 /** Details of a run. */
@@ -59,6 +62,7 @@ export function useRun(run: string): FollowedRun {
   useEffect(() => {
     if (stream.state.kind === "connecting") log.reconnected();
   }, [log, stream.state.kind]);
+  usePoll({ ...loaded, isLoading: loaded.isLoading || !isBehind(loaded, stream.state.kind) }, BEHIND_SECONDS);
   useEnd(data, reload);
   const refresh = useCallback(() => {
     reload();
