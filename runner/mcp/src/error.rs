@@ -31,7 +31,7 @@ pub enum ServerError {
         /// Number of instances.
         count: u32,
     },
-    /// The session ended before the message was sent.
+    /// The session ended before the message was sent, or the server knows it no more.
     #[error("its session ended before the call: try again")]
     NotSent,
     /// The server's program ended.

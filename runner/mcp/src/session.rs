@@ -46,7 +46,7 @@ pub struct ServerSession {
     wanted: Vec<String>,
     timeout: Millis,
     listing: Mutex<Option<Listing>>,
-    /// Set after a call without an answer: the server may hang.
+    /// Set after a call without an answer of the server's own: it may hang, or have been replaced.
     is_suspect: AtomicBool,
 }
 
@@ -124,7 +124,7 @@ impl ServerSession {
     /// Returns the tools of the settings that the server lists. They are listed anew if the server says that they changed.
     ///
     /// # Errors
-    /// [`ServerError`].
+    /// [`ServerError`]; [`ServerError::NotSent`] if the session is over, and another one may begin.
     pub async fn listing(&self) -> Result<Listing, ServerError> {
         let mut listing = self.listing.lock().await;
         if self.is_suspect.swap(false, Ordering::Relaxed) {
@@ -146,12 +146,13 @@ impl ServerSession {
     /// [`ServerError`]; [`ServerError::may_have_run`] says whether the tool may have acted.
     pub async fn call(&self, tool: &str, args: &Value) -> Result<ServerResult, ServerError> {
         let params = json!({ "name": tool, "arguments": args });
+        let timed_out = ServerError::TimedOut { seconds: self.timeout.0 / 1000 };
         let answered = timeout(self.timeout.duration(), self.link.request("tools/call", &params)).await;
-        let answer = answered.map_err(|_elapsed| {
+        let answered = answered.unwrap_or(Err(timed_out));
+        if matches!(answered, Err(ServerError::TimedOut { .. } | ServerError::Status { .. })) {
             self.is_suspect.store(true, Ordering::Relaxed);
-            ServerError::TimedOut { seconds: self.timeout.0 / 1000 }
-        })??;
-        ServerResult::read(&answer)
+        }
+        ServerResult::read(&answered?)
     }
 
     /// Returns the connection whose credential the server was sent last, if it was sent one. A session is of one account,
@@ -164,13 +165,15 @@ impl ServerSession {
         }
     }
 
-    /// Ends the session if the server does not answer at all.
+    /// Ends the session if the server does not answer.
     async fn check_answers(&self) -> Result<(), ServerError> {
-        if let Ok(Ok(_)) = timeout(PING_TIMEOUT, self.link.request("ping", &json!({}))).await {
-            return Ok(());
-        }
+        let error = match timeout(PING_TIMEOUT, self.link.request("ping", &json!({}))).await {
+            Ok(Ok(_)) => return Ok(()),
+            Ok(Err(_refused)) => ServerError::NotSent,
+            Err(_elapsed) => ServerError::TimedOut { seconds: PING_TIMEOUT.as_secs() },
+        };
         self.close().await;
-        Err(ServerError::TimedOut { seconds: PING_TIMEOUT.as_secs() })
+        Err(error)
     }
 
     /// Returns the reason why the session is over, if it is.

@@ -166,6 +166,10 @@ impl HttpLink {
     }
 
     /// Sends a message. Returns the answer if it is a success.
+    ///
+    /// # Errors
+    /// [`ServerError::NotSent`] if the server does not know the session: then it has read no more of the message (MCP,
+    /// Transports, Session Management).
     async fn post(&self, message: String) -> Result<HttpAnswer, ServerError> {
         let answered = self.send(Method::POST, message).await?;
         let status = answered.response.status();
@@ -174,6 +178,7 @@ impl HttpLink {
         }
         if status == StatusCode::NOT_FOUND && self.session.lock().contains_key(SESSION) {
             self.is_over.store(true, Ordering::Relaxed);
+            return Err(ServerError::NotSent);
         }
         if !status.is_success() {
             return Err(ServerError::Status { status: status.as_u16() });

@@ -2,7 +2,7 @@
 
 use futures_util::future::BoxFuture;
 use platform_runtime::report;
-use runner_mcp::{ServerError, ToolServers};
+use runner_mcp::{Listing, ServerError, ServerResult, ToolServers};
 
 use super::ConfiguredTool;
 use crate::tool::{Effect, Invocation, Tool, ToolCode, ToolError, ToolResult, ToolSpec};
@@ -16,6 +16,23 @@ pub(super) struct ServerTool {
     digest: String,
 }
 
+/// Reason why a call has no result.
+enum CallFailure {
+    /// The tool may not be called.
+    Refused(ToolError),
+    /// The server is unavailable, and was not sent the call.
+    Unavailable(ServerError),
+    /// The call was sent, and failed.
+    Failed(ServerError),
+}
+
+impl CallFailure {
+    /// Returns whether another session may have the result: the server has run nothing for this one.
+    const fn is_session_over(&self) -> bool {
+        matches!(self, Self::Unavailable(ServerError::NotSent) | Self::Failed(ServerError::NotSent))
+    }
+}
+
 impl ServerTool {
     pub(super) const fn new(
         spec: ToolSpec,
@@ -27,27 +44,11 @@ impl ServerTool {
     }
 
     async fn call(&self, call: &Invocation) -> ToolResult {
-        let ConfiguredTool { server, tool, .. } = &self.tool;
-        let session =
-            self.servers.session(server, &call.account).await.map_err(|error| self.unavailable(&error))?;
-        let listing = session.listing().await.map_err(|error| self.unavailable(&error))?;
-        match listing.tools.get(tool) {
-            None => return Err(self.missing("the server does not list it any more")),
-            Some(Err(invalid)) => return Err(self.missing(&invalid.to_string())),
-            Some(Ok(listed)) if listed.digest != self.digest => {
-                let message = format!(
-                    "the server describes {} otherwise than when it was accepted, and nothing ran: `sluice tools accept {server} {tool}` shows the difference",
-                    self.spec.name
-                );
-                tracing::warn!(%server, tool, "tool of a server refused: its description has changed");
-                return Err(ToolError::new(ToolCode::ToolChanged, message));
-            }
-            Some(Ok(_)) => {}
-        }
-        let answered = session.call(tool, &call.args).await;
-        if let Some(connection) = session.connection() {
-            call.note_connection(connection);
-        }
+        let server = &self.tool.server;
+        let answered = match self.attempt(call).await {
+            Err(failure) if failure.is_session_over() => self.attempt(call).await,
+            answered => answered,
+        };
         match answered {
             Ok(result) if result.is_error => {
                 let words = result.texts();
@@ -56,7 +57,40 @@ impl ServerTool {
                 Err(ToolError::new(ToolCode::ToolFailed, message))
             }
             Ok(result) => Ok(result.marked(server)),
-            Err(error) => Err(self.failed(&error)),
+            Err(CallFailure::Refused(error)) => Err(error),
+            Err(CallFailure::Unavailable(error)) => Err(self.unavailable(&error)),
+            Err(CallFailure::Failed(error)) => Err(self.failed(&error)),
+        }
+    }
+
+    /// Sends the call in the session that there is, or in a new one.
+    async fn attempt(&self, call: &Invocation) -> Result<ServerResult, CallFailure> {
+        let session = self.servers.session(&self.tool.server, &call.account).await;
+        let session = session.map_err(CallFailure::Unavailable)?;
+        self.check(&session.listing().await.map_err(CallFailure::Unavailable)?)
+            .map_err(CallFailure::Refused)?;
+        let answered = session.call(&self.tool.tool, &call.args).await;
+        if let Some(connection) = session.connection() {
+            call.note_connection(connection);
+        }
+        answered.map_err(CallFailure::Failed)
+    }
+
+    /// Checks that the server still describes the tool as it was accepted.
+    fn check(&self, listing: &Listing) -> Result<(), ToolError> {
+        let ConfiguredTool { server, tool, .. } = &self.tool;
+        match listing.tools.get(tool) {
+            None => Err(self.missing("the server does not list it any more")),
+            Some(Err(invalid)) => Err(self.missing(&invalid.to_string())),
+            Some(Ok(listed)) if listed.digest != self.digest => {
+                let message = format!(
+                    "the server describes {} otherwise than when it was accepted, and nothing ran: `sluice tools accept {server} {tool}` shows the difference",
+                    self.spec.name
+                );
+                tracing::warn!(%server, tool, "tool of a server refused: its description has changed");
+                Err(ToolError::new(ToolCode::ToolChanged, message))
+            }
+            Some(Ok(_)) => Ok(()),
         }
     }
 

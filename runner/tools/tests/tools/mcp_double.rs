@@ -51,6 +51,8 @@ pub(crate) struct DoubleScript {
     pub(crate) sessions: u32,
     /// Sessions ended.
     pub(crate) ended: u32,
+    /// Sessions before a restart, which are unknown now, and the status of an answer to them.
+    pub(crate) forgotten: Option<(u32, u16)>,
 }
 
 /// A scripted server.
@@ -85,6 +87,12 @@ impl McpDouble {
 
     pub(crate) fn behave(&self, behaviour: CallBehaviour) {
         self.script.lock().unwrap().behaviour = behaviour;
+    }
+
+    /// Forgets all sessions, as a server that is started again. Answers their messages with `status`.
+    pub(crate) fn restart(&self, status: u16) {
+        let mut script = self.script.lock().unwrap();
+        script.forgotten = Some((script.sessions, status));
     }
 
     pub(crate) fn list(&self, tools: Vec<Value>) {
@@ -124,6 +132,14 @@ async fn serve(State(double): State<McpDouble>, method: Method, headers: HeaderM
         let mut script = double.script.lock().unwrap();
         script.received.push((called.clone(), message.clone()));
         script.credentials.push(credential);
+    }
+    let session: Option<u32> =
+        headers.get("mcp-session-id").and_then(|value| value.to_str().ok()?.strip_prefix("s-")?.parse().ok());
+    let forgotten = double.script.lock().unwrap().forgotten;
+    if let (Some(session), Some((last, status))) = (session, forgotten)
+        && session <= last
+    {
+        return reply(status, "text/plain", vec![]);
     }
     let answer = |result: Value| {
         let text = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result }).to_string();

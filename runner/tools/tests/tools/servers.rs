@@ -63,6 +63,35 @@ async fn an_accepted_tool_gives_a_marked_result() {
     assert_eq!(sent["params"], json!({ "name": "add", "arguments": { "a": 1 } }));
 }
 
+/// A session that the server knows no more has run nothing: the call is sent in a new one.
+#[tokio::test]
+async fn a_restarted_server_answers_the_first_call() {
+    let (world, double) = accepted("").await;
+    assert_eq!(call(&world, "c1").await.outcome(), "done", "control");
+    let before = (double.sessions().0, double.count("tools/call"));
+    for (number, id) in ["c2", "c3"].into_iter().enumerate() {
+        double.restart(404);
+        assert_eq!(call(&world, id).await.outcome(), "done");
+        let restarts = number + 1;
+        assert_eq!(double.sessions().0, before.0 + restarts as u32, "one more session each time");
+        assert_eq!(double.count("tools/call"), before.1 + 2 * restarts, "the first one ran nothing");
+    }
+    // Whether a call ran that is answered so is not known. The next one finds out that the session is over.
+    double.restart(503);
+    assert_eq!(call(&world, "c4").await.code(), "outcome_unknown");
+    assert_eq!(call(&world, "c5").await.outcome(), "done");
+}
+
+#[tokio::test]
+async fn a_server_that_forgets_each_session_is_asked_twice() {
+    let (world, double) = accepted("").await;
+    double.restart(404);
+    double.script.lock().unwrap().forgotten = Some((u32::MAX, 404));
+    let before = double.count("initialize");
+    assert_eq!(call(&world, "c1").await.code(), "tool_unavailable");
+    assert!(double.count("initialize") - before <= 2, "{}", double.count("initialize"));
+}
+
 #[tokio::test]
 async fn a_tool_without_acceptance_is_not_called() {
     let double = McpDouble::start().await;
