@@ -23,7 +23,8 @@ const READ: &str = "read calls of tools that wait";
 const DENIED: &str = ToolCode::ApprovalDenied.word();
 /// Code of a call about which no person decided in time.
 const TIMED_OUT: &str = ToolCode::ApprovalTimeout.word();
-const TIMED_OUT_MESSAGE: &str = "no person decided in time, and nothing ran";
+const TIMED_OUT_MESSAGE: &str = "no member of the account and no operator decided within tools.approval_timeout, and nothing \
+     ran: `sluice tools pending` on the host and the page Approvals of the dashboard list calls that wait";
 
 const BY_CALL: &str = "SELECT * FROM tool_calls WHERE run = $1 AND call = $2 AND installation = $3";
 const DECIDE: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4, decided = $5, decided_by = $6 \

@@ -55,9 +55,34 @@ async fn decided(verdict: &[&str]) -> (Value, ToolOutcome) {
     let (outcome, ()) = tokio::join!(run(&world), person);
     let records = world.records(1).await;
     assert_eq!((records.len(), records[0].record.kind), (1, Kind::Tool), "{records:?}");
+    let events = outcome.events();
+    let at =
+        |is: &dyn Fn(&Value) -> bool| events.iter().position(is).unwrap_or_else(|| panic!("{outcome:?}"));
+    let end = if verdict[0] == "approve" { "done" } else { "denied" };
+    let shown =
+        ["waiting", end].map(|state| at(&|event| event["type"] == "host_tool" && event["state"] == state));
+    let last = at(&|event| event["type"] == "assistant_final");
+    assert!(shown[0] < shown[1] && shown[1] < last, "{events:#?}");
     let outcome_of_call = records[0].record.tool.as_ref().unwrap().outcome;
     up.stop(Signal::TERM).await;
     (report(&outcome), outcome_of_call)
+}
+
+/// The run's own process says so, although `sluice up` executes the call.
+#[tokio::test]
+async fn a_run_says_that_it_waits_for_an_approval() {
+    let world = World::with(&shell_agent(SCRIPT, &format!("{CLOCK}\napproval_timeout = '3s'"))).await;
+    let up = Up::start(world.sluice()).await;
+    let outcome = world.sluice().run(&["run", "--agent", "test:sh", "q"]).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let said = "core__get_current_time waiting; `sluice tools pending` has the command that decides";
+    assert!(outcome.stderr.contains(said), "{outcome:?}");
+    for said in
+        ["no member of the account and no operator decided", "tools.approval_timeout", "sluice tools pending"]
+    {
+        assert!(outcome.stdout.contains(said), "the agent is told: {outcome:?}");
+    }
+    up.stop(Signal::TERM).await;
 }
 
 #[tokio::test]

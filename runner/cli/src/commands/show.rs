@@ -13,7 +13,7 @@ use std::{
 use platform_core::{
     control::Usage,
     event::{AgentEvent, OutputStream},
-    host_tools::ToolCallState,
+    host_tools::{ToolCallState, ToolCode},
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_docker::Captured;
@@ -108,12 +108,15 @@ impl Show {
             AgentEvent::ToolResult { result, is_error: true, .. } => {
                 self.tool(&format!("failed: {}", tool_line::result(result)))
             }
-            AgentEvent::HostTool { state, .. } => {
-                let next = match state {
-                    ToolCallState::Waiting => "; `sluice tools pending` has the command that decides",
-                    _ => "",
-                };
-                self.tool(&format!("{}{next}", tool_line::host_tool(event).unwrap_or_default()))
+            AgentEvent::HostTool { state, code, .. } => {
+                let line = tool_line::host_tool(event).unwrap_or_default();
+                if *state == ToolCallState::Waiting {
+                    return self
+                        .notice(&format!("{line}; `sluice tools pending` has the command that decides"));
+                }
+                let is_late = code.as_deref() == Some(ToolCode::ApprovalTimeout.word());
+                let cause = if is_late { "; no member of the account and no operator decided" } else { "" };
+                self.tool(&format!("{line}{cause}"))
             }
             // Nothing follows the final answer but the result: the progress line is not needed again.
             AgentEvent::AssistantFinal { content, .. } => {
@@ -137,15 +140,19 @@ impl Show {
 
     /// Shows what an agent does with a tool, if a person watches.
     fn tool(&mut self, line: &str) -> io::Result<()> {
-        if self.status.is_none() {
-            return Ok(());
-        }
+        if self.status.is_none() { Ok(()) } else { self.notice(line) }
+    }
+
+    /// Shows a line between those of the agent, in a pipe, too.
+    fn notice(&mut self, line: &str) -> io::Result<()> {
         self.clear()?;
+        let mut err = io::stderr();
         if !self.is_at_line_start {
-            writeln!(io::stderr())?;
+            writeln!(err)?;
             self.is_at_line_start = true;
         }
-        print_for_person(&terminal::safe(line))
+        let line = terminal::safe(line);
+        if err.is_terminal() { print_for_person(&line) } else { writeln!(err, "{line}") }
     }
 
     fn json(&self, json: &str) -> io::Result<()> {

@@ -3,11 +3,15 @@
 //! The line appears on a terminal only. Code that writes other text clears the line first.
 
 use std::{
+    collections::BTreeMap,
     io::{self, IsTerminal, Write},
     time::{Duration, Instant},
 };
 
-use platform_core::event::{AgentEvent, Phase};
+use platform_core::{
+    event::{AgentEvent, Phase},
+    host_tools::ToolCallState,
+};
 use platform_runtime::terminal;
 use rustix::termios;
 
@@ -32,6 +36,8 @@ pub(super) struct Status {
     last_tool: String,
     /// End of the text that the model wrote.
     last_text: String,
+    /// Calls of host tools that wait for an approval: id and tool.
+    waiting: BTreeMap<String, String>,
 }
 
 impl Status {
@@ -44,6 +50,7 @@ impl Status {
             tools: 0,
             last_tool: String::new(),
             last_text: String::new(),
+            waiting: BTreeMap::new(),
         })
     }
 
@@ -60,6 +67,10 @@ impl Status {
                 let excess = self.last_text.len().saturating_sub(MAX_LAST_TEXT);
                 self.last_text.drain(..self.last_text.ceil_char_boundary(excess));
             }
+            AgentEvent::HostTool { id, name, state: ToolCallState::Waiting, .. } => {
+                self.waiting.insert(id.clone(), name.clone());
+            }
+            AgentEvent::HostTool { id, .. } => drop(self.waiting.remove(id)),
             _ => {}
         }
     }
@@ -90,7 +101,9 @@ impl Status {
     /// Returns the text for a terminal of `width` columns.
     fn text(&self, width: usize) -> String {
         let phase = self.phase.map_or("waiting", Phase::name);
-        let mut text = format!("· {phase} {} s", self.began.elapsed().as_secs());
+        let waits = self.waiting.values().next();
+        let waits = waits.map(|tool| format!("{tool} waits for an approval, ")).unwrap_or_default();
+        let mut text = format!("· {waits}{phase} {} s", self.began.elapsed().as_secs());
         if self.tools > 0 {
             text += &format!(" · {}, last {}", counted(self.tools, "tool"), self.last_tool);
         }
@@ -121,7 +134,25 @@ mod tests {
             tools: 0,
             last_tool: String::new(),
             last_text: String::new(),
+            waiting: BTreeMap::new(),
         };
+        assert_eq!(status.text(80), "· running 0 s");
+        let call = |id: &str, state| AgentEvent::HostTool {
+            id: id.to_owned(),
+            name: format!("acme__{id}"),
+            state,
+            arguments: None,
+            code: None,
+            result_bytes: None,
+            duration_ms: None,
+        };
+        for id in ["a", "b"] {
+            status.update(&call(id, ToolCallState::Waiting));
+        }
+        assert_eq!(status.text(80), "· acme__a waits for an approval, running 0 s");
+        status.update(&call("a", ToolCallState::Approved));
+        assert_eq!(status.text(80), "· acme__b waits for an approval, running 0 s");
+        status.update(&call("b", ToolCallState::Denied));
         assert_eq!(status.text(80), "· running 0 s");
         for text in ["first words\n", &"more of them ".repeat(50), "the\tlast\u{1b}[2J\u{202e} one"] {
             status.update(&AgentEvent::Progress { text: text.to_owned() });

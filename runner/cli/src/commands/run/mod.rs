@@ -1,6 +1,7 @@
 //! Implements `sluice run`: runs an agent once, prints its answer as it arrives, and exits with a code for the outcome.
 
 mod files;
+mod host_tool_events;
 mod repository;
 mod request;
 
@@ -226,14 +227,22 @@ async fn execute(
     // clean-up.
     let timers = Handle::current();
     let display = std::thread::spawn(move || display_events(Show::new(output), received, &timers));
-    let result = run::execute(engine, leased_run, &events, cancel).await;
-    drop(events);
+    let RunRequest { run_id, spec, .. } = &leased_run.request;
+    let executed =
+        async |events: mpsc::Sender<AgentEvent>| run::execute(engine, leased_run, &events, cancel).await;
+    let result = if spec.agent.host_tools.is_empty() {
+        executed(events).await
+    } else {
+        let (own, made) = mpsc::channel(EVENT_CHANNEL_CAPACITY);
+        let merged = host_tool_events::merge(engine.store.clone(), run_id, made, events);
+        tokio::join!(Box::pin(executed(own)), merged).0
+    };
     let shown = display.join().map_err(|_panic| Error::DisplayPanicked)?;
     let result = match result {
         Ok(result) => result,
         // Another worker took the run over while this process was stopped, and executes it now.
         Err(_lease_lost) => {
-            return wait::wait(&engine.store, &leased_run.request.run_id, output, cancel).await;
+            return wait::wait(&engine.store, run_id, output, cancel).await;
         }
     };
     shown?.result(&leased_run.request.subject(), &result)?;
