@@ -12,7 +12,8 @@ use std::{
     thread,
 };
 
-const DOCKER: &str = "/var/run/docker.sock";
+/// Docker's own socket.
+pub(crate) const DOCKER: &str = "/var/run/docker.sock";
 
 /// Relay of Docker's API on a socket of its own, which serves until the process ends.
 #[derive(Debug)]
@@ -89,7 +90,8 @@ impl State {
     }
 }
 
-fn relay(mut from: UnixStream, mut to: UnixStream, before: impl Fn(&[u8])) {
+/// Passes bytes on until either end closes. `before` sees each piece first.
+pub(crate) fn relay(mut from: UnixStream, mut to: UnixStream, before: impl Fn(&[u8])) {
     let mut piece = vec![0; 64 << 10];
     while let Ok(length @ 1..) = from.read(&mut piece) {
         before(&piece[..length]);

@@ -26,6 +26,7 @@ pub mod consumed;
 pub mod control;
 pub mod dashboard;
 pub mod docker;
+mod docker_cut;
 mod docker_gate;
 pub mod dockerd;
 pub mod endurance;
@@ -101,6 +102,7 @@ pub use self::{
     canary::CANARY_KEY,
     control::Control,
     dashboard::{Cases, Dashboard, Planted},
+    docker_cut::CuttingDocker,
     docker_gate::DockerGate,
     eventually::eventually,
     fault_proxy::FaultProxy,

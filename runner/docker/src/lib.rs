@@ -112,10 +112,21 @@ pub struct ContainerExit {
     pub killed_by: Option<KilledBy>,
     /// Set if one of its processes was killed for lack of memory. The agent may have survived that and exited with 0.
     pub oom_seen: bool,
+    /// Whether that is all of the output.
+    pub output: OutputState,
     /// Captured stdout.
     pub stdout: Captured,
     /// Captured stderr.
     pub stderr: Captured,
+}
+
+/// Completeness of an output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputState {
+    /// All that was printed came.
+    Whole,
+    /// Docker was away, and may have lost a part.
+    MayBeShort,
 }
 
 /// Cause of killing a sandbox.

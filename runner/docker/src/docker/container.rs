@@ -1,7 +1,12 @@
 //! Handles a container that exists: starts it, reads its output, waits for it, stops it.
 //!
-//! The process that created the container is attached to it from before its start and misses nothing. A process that
-//! finds it, after a restart of its own or of Docker, reads the output that Docker kept.
+//! The process that created the container is attached to it from before its start. A process that finds it, after a
+//! restart of its own or of Docker, reads the output that Docker kept. The end of a connection is no end of output: after
+//! the container's own end, Docker's log says how much there was.
+//!
+//! Docker loses output in two cases, both while it is killed and started again beside running containers: what the
+//! container printed at last, if it ended meanwhile, and the beginning of a line that was unfinished at the kill. Then the
+//! output counts as one that may be short.
 
 use std::{cell::Cell, time::Duration};
 
@@ -16,14 +21,18 @@ use bollard::{
 };
 use futures_util::StreamExt;
 use platform_core::limit::ByteSize;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
-    Error, RETRY_DELAY, is_gone, is_not_found, log_repair::LogRepair, output::Output, refused, retry_read,
+    Error, RETRY_DELAY, is_gone, is_not_found, is_unavailable,
+    log_repair::LogRepair,
+    output::{LogLength, Output},
+    refused, retry_read,
 };
-use crate::{ContainerExit, KilledBy, OnOutput};
+use crate::{ContainerExit, KilledBy, OnOutput, OutputState};
 
-/// Longest silence in the output of an ended container; after that the output counts as complete.
+/// Longest silence in the output of an ended container, and longest time between the end of its output and Docker's
+/// report of its end. After that, Docker's log is read.
 const OUTPUT_GRACE: Duration = Duration::from_secs(5);
 /// Exit code of a program that SIGKILL ended.
 const KILLED: i64 = 137;
@@ -42,6 +51,15 @@ pub struct Container {
     output: Output,
     /// True once a start was attempted.
     start_attempted: Cell<bool>,
+}
+
+/// Result of a wait for a container's end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    /// Docker reported the end, and ran all the time.
+    Ended,
+    /// The connection to Docker ended.
+    Interrupted,
 }
 
 /// Result of a search for a container by name.
@@ -131,28 +149,44 @@ impl Container {
 
     /// Passes its output on as it comes, until the container has ended. Cancel safe: what was read is kept.
     pub async fn until_exit(&mut self, on_output: OnOutput<'_>) -> Result<(), Error> {
-        loop {
-            {
-                let waited = wait_for_exit(&self.docker, &self.id);
-                tokio::pin!(waited);
-                tokio::select! {
-                    waited = &mut waited => {
-                        waited?;
-                        self.output.read_rest(on_output, OUTPUT_GRACE).await;
-                    }
-                    () = self.output.read(on_output) => waited.await?,
-                }
-            }
+        self.follow(on_output).await?;
+        let kept = retry_read(async || length(logs(&self.docker, &self.id)).await).await;
+        if !self.output.reaches(kept.map_err(refused("read the log of", &self.id))?) {
+            self.output.restart_from(logs(&self.docker, &self.id));
+            self.output.read_rest(on_output, OUTPUT_GRACE).await;
+        }
+        Ok(())
+    }
+
+    /// Passes its output on as it comes, as long as connections to Docker have any, until the container has ended.
+    async fn follow(&mut self, on_output: OnOutput<'_>) -> Result<(), Error> {
+        while self.wait(on_output).await? == Waited::Interrupted {
             if !is_running(&self.inspect().await?) {
-                if self.output.is_broken() {
-                    self.output.restart_from(logs(&self.docker, &self.id));
-                    self.output.read_rest(on_output, OUTPUT_GRACE).await;
-                }
-                return Ok(());
+                // Docker does not read what is left in the pipes of a container that ended without it.
+                self.output.mark_short();
+                break;
             }
-            // Docker became unavailable in the middle, and the container runs on.
             sleep(RETRY_DELAY).await;
             self.output.restart_from(logs(&self.docker, &self.id));
+        }
+        self.output.read_rest(on_output, OUTPUT_GRACE).await;
+        Ok(())
+    }
+
+    /// Waits for the container's end, and passes its output on meanwhile.
+    async fn wait(&mut self, on_output: OnOutput<'_>) -> Result<Waited, Error> {
+        let waited = wait_for_exit(&self.docker, &self.id);
+        tokio::pin!(waited);
+        loop {
+            tokio::select! {
+                waited = &mut waited => return waited,
+                () = self.output.read(on_output) => {}
+            }
+            match timeout(OUTPUT_GRACE, &mut waited).await {
+                Ok(waited) => return waited,
+                // The connection alone ended.
+                Err(_elapsed) => self.output.restart_from(logs(&self.docker, &self.id)),
+            }
         }
     }
 
@@ -168,7 +202,7 @@ impl Container {
                 _ => Ok(()),
             }
         };
-        tokio::try_join!(stopped, self.until_exit(on_output)).map(|((), ())| ())
+        tokio::try_join!(stopped, self.follow(on_output)).map(|((), ())| ())
     }
 
     /// Returns how the container ended; `killed_by` is the cause if it did not end by itself.
@@ -177,11 +211,13 @@ impl Container {
             None => inspect_end(&self.docker, &self.id).await.map_err(refused("inspect", &self.id))?,
             Some(_) => self.inspect().await?,
         };
+        let output = if self.output.may_be_short() { OutputState::MayBeShort } else { OutputState::Whole };
         let (stdout, stderr) = self.output.finish();
         Ok(ContainerExit {
             exit_code: state.exit_code,
             oom_seen: state.oom_killed.unwrap_or(false),
             killed_by,
+            output,
             stdout,
             stderr,
         })
@@ -231,16 +267,32 @@ fn logs(
     docker.logs(id, Some(options)).map(move |output| output.map(|output| log.repair(output)))
 }
 
-/// Waits until the container has ended, or until Docker becomes unavailable.
-async fn wait_for_exit(docker: &Client, id: &str) -> Result<(), Error> {
-    let waited = retry_read(async || {
-        match docker.wait_container(id, None::<WaitContainerOptions>).next().await {
-            // Docker reports any exit code but 0 as an error.
-            None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => Ok(()),
-            Some(Err(error)) => Err(error),
+/// Returns the length of both outputs in `log`, which is that of an ended container.
+async fn length(
+    log: impl futures_util::Stream<Item = Result<bollard::container::LogOutput, ClientError>>,
+) -> Result<LogLength, ClientError> {
+    tokio::pin!(log);
+    let mut length = LogLength::default();
+    while let Some(output) = log.next().await {
+        length.add(&output?);
+        // A long log is always ready: without this, no other task would be polled.
+        tokio::task::yield_now().await;
+    }
+    Ok(length)
+}
+
+/// Waits until the container has ended, or the connection to Docker. A wait that Docker gave up has the cause.
+async fn wait_for_exit(docker: &Client, id: &str) -> Result<Waited, Error> {
+    match docker.wait_container(id, None::<WaitContainerOptions>).next().await {
+        // Docker's client reports any exit code but 0 as an error.
+        Some(Err(ClientError::DockerContainerWaitError { error, .. })) if error.is_empty() => {
+            Ok(Waited::Ended)
         }
-    });
-    waited.await.map_err(refused("wait for", id))
+        Some(Ok(ended)) if ended.error.is_none() => Ok(Waited::Ended),
+        None | Some(Ok(_) | Err(ClientError::DockerContainerWaitError { .. })) => Ok(Waited::Interrupted),
+        Some(Err(error)) if is_unavailable(&error) => Ok(Waited::Interrupted),
+        Some(Err(error)) => Err(refused("wait for", id)(error)),
+    }
 }
 
 async fn kill(docker: &Client, id: &str) -> Result<(), Error> {

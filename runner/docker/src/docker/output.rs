@@ -1,6 +1,11 @@
 //! Captures both outputs of a container, and passes them on as they come.
 
-use std::{fmt, pin::Pin, time::Duration};
+use std::{
+    fmt,
+    hash::{DefaultHasher, Hasher as _},
+    pin::Pin,
+    time::Duration,
+};
 
 use bollard::{container::LogOutput, errors::Error as ClientError};
 use futures_util::{Stream, StreamExt};
@@ -17,8 +22,9 @@ type LogStream = Pin<Box<dyn Stream<Item = Result<LogOutput, ClientError>> + Sen
 
 /// Both outputs of a container.
 pub(super) struct Output {
-    source: LogStream,
-    is_broken: bool,
+    /// Absent after its end.
+    source: Option<LogStream>,
+    is_short: bool,
     capture_limit: ByteSize,
     stdout: SingleOutput,
     stderr: SingleOutput,
@@ -31,10 +37,55 @@ enum SourceState {
     AtEnd,
 }
 
+/// Length of what Docker's log has of both outputs.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LogLength {
+    stdout: TextLength,
+    stderr: TextLength,
+}
+
+/// Length of an output without its last line feed: Docker's log has one behind a last line that had none.
+#[derive(Debug, Clone, Copy, Default)]
+struct TextLength {
+    bytes: u64,
+    line_feeds: u64,
+}
+
+impl LogLength {
+    /// Adds the next piece of the log.
+    pub(super) fn add(&mut self, piece: &LogOutput) {
+        match piece {
+            LogOutput::StdOut { message } => self.stdout.add(message),
+            LogOutput::StdErr { message } => self.stderr.add(message),
+            LogOutput::StdIn { .. } | LogOutput::Console { .. } => {}
+        }
+    }
+}
+
+impl TextLength {
+    fn add(&mut self, bytes: &[u8]) {
+        self.bytes += self.line_feeds + bytes.len() as u64;
+        self.line_feeds = u64::from(bytes.ends_with(b"\n"));
+        self.bytes -= self.line_feeds;
+    }
+}
+
+/// Beginning of an output, as an earlier source had it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Beginning {
+    bytes: u64,
+    digest: u64,
+}
+
 /// State of one of the two outputs.
 #[derive(Debug)]
 struct SingleOutput {
     capture: Capture,
+    /// Digest of the bytes read.
+    digest: DefaultHasher,
+    earlier: Beginning,
+    /// True if a source began otherwise than an earlier one.
+    is_other: bool,
     /// Bytes read since the beginning of the source.
     read: u64,
     /// Bytes that were passed on, or wait in `decoder`.
@@ -55,8 +106,8 @@ impl Output {
         capture_limit: ByteSize,
     ) -> Self {
         Self {
-            source: Box::pin(source),
-            is_broken: false,
+            source: Some(Box::pin(source)),
+            is_short: false,
             capture_limit,
             stdout: SingleOutput::new(capture_limit),
             stderr: SingleOutput::new(capture_limit),
@@ -75,16 +126,25 @@ impl Output {
         &mut self,
         source: impl Stream<Item = Result<LogOutput, ClientError>> + Send + 'static,
     ) {
-        self.source = Box::pin(source);
-        self.is_broken = false;
+        self.source = Some(Box::pin(source));
         for output in [&mut self.stdout, &mut self.stderr] {
-            let decoder = std::mem::take(&mut output.decoder);
-            *output = SingleOutput {
-                passed_on: output.passed_on,
-                decoder,
-                ..SingleOutput::new(self.capture_limit)
-            };
+            output.restart(self.capture_limit);
         }
+    }
+
+    /// Notes that output may be missing which no source has.
+    pub(super) const fn mark_short(&mut self) {
+        self.is_short = true;
+    }
+
+    /// Returns whether output may be missing: a source lacked what an earlier one had, or no source has it.
+    pub(super) fn may_be_short(&self) -> bool {
+        self.is_short || [&self.stdout, &self.stderr].into_iter().any(SingleOutput::lacks_earlier)
+    }
+
+    /// Returns whether as much was read as `kept`.
+    pub(super) const fn reaches(&self, kept: LogLength) -> bool {
+        self.stdout.read >= kept.stdout.bytes && self.stderr.read >= kept.stderr.bytes
     }
 
     /// Reads until the source ends. Cancel safe: what was read is kept.
@@ -98,40 +158,27 @@ impl Output {
         while let Ok(SourceState::Open) = timeout(silence, self.read_piece(on_output)).await {}
     }
 
-    /// Returns whether the source broke off, and may have had more to come.
-    pub(super) const fn is_broken(&self) -> bool {
-        self.is_broken
-    }
-
     async fn read_piece(&mut self, on_output: OnOutput<'_>) -> SourceState {
-        match self.source.next().await {
-            Some(Ok(output)) => {
-                self.handle(output, on_output);
-                // Endless output is always ready: without this, timeouts in the same task would never be polled.
-                tokio::task::yield_now().await;
-                SourceState::Open
+        let Some(source) = &mut self.source else { return SourceState::AtEnd };
+        match source.next().await {
+            Some(Ok(LogOutput::StdOut { message })) => {
+                self.stdout.push(OutputStream::Stdout, &message, on_output);
             }
-            Some(Err(error)) => {
-                tracing::debug!(error = report::chain(&error), "container output ended early");
-                self.is_broken = true;
-                SourceState::AtEnd
+            Some(Ok(LogOutput::StdErr { message })) => {
+                self.stderr.push(OutputStream::Stderr, &message, on_output);
             }
-            None => SourceState::AtEnd,
+            // The client makes `Console` of a piece that broke off.
+            end => {
+                if let Some(Err(error)) = &end {
+                    tracing::debug!(error = report::chain(error), "container output ended early");
+                }
+                self.source = None;
+                return SourceState::AtEnd;
+            }
         }
-    }
-
-    fn handle(&mut self, output: LogOutput, on_output: OnOutput<'_>) {
-        let (stream, bytes) = match output {
-            LogOutput::StdErr { message } => (OutputStream::Stderr, message),
-            LogOutput::StdOut { message } | LogOutput::Console { message } | LogOutput::StdIn { message } => {
-                (OutputStream::Stdout, message)
-            }
-        };
-        let output = match stream {
-            OutputStream::Stdout => &mut self.stdout,
-            OutputStream::Stderr => &mut self.stderr,
-        };
-        output.push(stream, &bytes, on_output);
+        // Endless output is always ready: without this, timeouts in the same task would never be polled.
+        tokio::task::yield_now().await;
+        SourceState::Open
     }
 
     /// Returns the captured stdout and stderr.
@@ -142,12 +189,49 @@ impl Output {
 
 impl SingleOutput {
     fn new(capture_limit: ByteSize) -> Self {
-        Self { capture: Capture::new(capture_limit), read: 0, passed_on: 0, decoder: Utf8Stream::default() }
+        Self {
+            capture: Capture::new(capture_limit),
+            digest: DefaultHasher::new(),
+            earlier: Beginning::default(),
+            is_other: false,
+            read: 0,
+            passed_on: 0,
+            decoder: Utf8Stream::default(),
+        }
+    }
+
+    /// Prepares for a source that has everything from the beginning.
+    fn restart(&mut self, capture_limit: ByteSize) {
+        let read = Beginning { bytes: self.read, digest: self.digest.finish() };
+        *self = Self {
+            earlier: if read.bytes < self.earlier.bytes { self.earlier } else { read },
+            is_other: self.is_other,
+            passed_on: self.passed_on,
+            decoder: std::mem::take(&mut self.decoder),
+            ..Self::new(capture_limit)
+        };
+    }
+
+    /// Returns whether the source lacks bytes that an earlier one had.
+    const fn lacks_earlier(&self) -> bool {
+        self.is_other || self.read < self.earlier.bytes
+    }
+
+    /// Adds the next `bytes` to the digest, and compares it at the end of what an earlier source had.
+    fn digest(&mut self, bytes: &[u8]) {
+        let left = usize::try_from(self.earlier.bytes.saturating_sub(self.read)).unwrap_or(usize::MAX);
+        let (earlier, new) = bytes.split_at(left.min(bytes.len()));
+        self.digest.write(earlier);
+        if left > 0 && left <= bytes.len() {
+            self.is_other |= self.digest.finish() != self.earlier.digest;
+        }
+        self.digest.write(new);
     }
 
     /// Captures `bytes` of `stream`, and passes on those that were not passed on yet.
     fn push(&mut self, stream: OutputStream, bytes: &[u8], on_output: OnOutput<'_>) {
         self.capture.push(bytes);
+        self.digest(bytes);
         let already_passed = usize::try_from(self.passed_on.saturating_sub(self.read)).unwrap_or(usize::MAX);
         self.read += bytes.len() as u64;
         for new in bytes[already_passed.min(bytes.len())..].chunks(MAX_PIECE) {
@@ -223,6 +307,49 @@ mod tests {
         let mut output = Output::new(futures_util::stream::iter(pieces), ByteSize::kib(1));
         output.read(&on_output).await;
         assert_eq!(line_ends.take(), [(3, None), (5, Some(5)), (11, Some(10))]);
+    }
+
+    #[tokio::test]
+    async fn a_source_that_lacks_earlier_output_shows() {
+        for (later, is_short) in [
+            (&["ab", "cd\n", "e\n"][..], false),
+            (&["abcd\n"], false),
+            // Docker was killed in the middle of a line, and has lost its beginning.
+            (&["cd\n", "e\n", "\n"], true),
+            (&["ab"], true),
+            (&[], true),
+        ] {
+            let mut output = Output::new(source(&["a", "bc"]), ByteSize::kib(1));
+            output.read(&|_piece| {}).await;
+            assert!(!output.may_be_short(), "control");
+            output.restart_from(source(later));
+            output.read(&|_piece| {}).await;
+            assert_eq!(output.may_be_short(), is_short, "{later:?}");
+            output.restart_from(source(&["abcd\n", "e\n"]));
+            output.read(&|_piece| {}).await;
+            // What began otherwise is not forgotten. A source that ended early is: this one has it all.
+            assert_eq!(output.may_be_short(), later.len() == 3 && is_short, "{later:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_log_says_whether_output_is_missing() {
+        let length = |pieces: &[&'static [u8]]| {
+            let mut length = LogLength::default();
+            pieces.iter().for_each(|piece| length.add(&bytes(piece)));
+            length
+        };
+        let mut output = Output::new(source(&["a\n", "bc"]), ByteSize::kib(1));
+        output.read(&|_piece| {}).await;
+        for (kept, reaches) in [
+            (&[b"a\n".as_slice(), b"bc"][..], true),
+            (&[b"a\n", b"bc\n"], true),
+            (&[b"a\n"], true),
+            (&[b"a\n", b"bcd"], false),
+            (&[b"a\n", b"bc\n", b"\n"], false),
+        ] {
+            assert_eq!(output.reaches(length(kept)), reaches, "{kept:?}");
+        }
     }
 
     fn bytes(message: &'static [u8]) -> LogOutput {

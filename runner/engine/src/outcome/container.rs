@@ -2,7 +2,7 @@
 
 use platform_core::{event::RunErrorCode as Code, record::CallEnd};
 use platform_runtime::settings::{Agent, Protocol};
-use runner_docker::{ContainerExit, KilledBy};
+use runner_docker::{ContainerExit, KilledBy, OutputState};
 use runner_model::lifecycle::Failure;
 
 use super::call;
@@ -17,7 +17,11 @@ pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) 
     if let Some(failure) = external_failure(agent, exit) {
         return Err(failure);
     }
+    let is_short = exit.output == OutputState::MayBeShort;
     let own = match (exit.exit_code, envelope::read(agent.protocol, &exit.stdout.text())) {
+        // An envelope and a result show their own end.
+        (Some(0), AgentOutput::Answer(_)) if is_short && agent.protocol == Protocol::Text => output_lost(),
+        (Some(0), AgentOutput::Unreadable(_)) if is_short => output_lost(),
         (Some(0), AgentOutput::Answer(text)) if agent.protocol == Protocol::Text || !text.is_empty() => {
             return Ok(text);
         }
@@ -41,6 +45,14 @@ pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) 
         }
         None => own,
     })
+}
+
+/// Returns the failure of an agent that ended well, and whose answer may not have come as a whole.
+fn output_lost() -> Failure {
+    Failure::new(
+        Code::DockerUnavailable,
+        "Docker was away and may have lost the end of the answer: run it again",
+    )
 }
 
 /// Returns the failure if neither the agent nor a model caused the end.
@@ -120,7 +132,14 @@ mod tests {
 
     fn ended(exit_code: i64, stdout: &str) -> ContainerExit {
         let (stdout, stderr) = (captured(stdout), captured("trouble\n"));
-        ContainerExit { exit_code: Some(exit_code), killed_by: None, oom_seen: false, stdout, stderr }
+        ContainerExit {
+            exit_code: Some(exit_code),
+            killed_by: None,
+            oom_seen: false,
+            output: OutputState::Whole,
+            stdout,
+            stderr,
+        }
     }
 
     fn failure_output(error: &str) -> String {
@@ -200,6 +219,21 @@ mod tests {
         let nothing = ended(0, r#"{"payloads":[],"meta":{}}"#);
         assert_eq!(judged(Protocol::Envelope, &nothing, ANSWERED), Ok(String::new()));
         assert_eq!(judged(Protocol::Envelope, &nothing, REFUSED).unwrap_err().code, Code::ModelRefused);
+    }
+
+    #[test]
+    fn an_answer_that_may_be_short_is_none() {
+        let short = |text: &str| ContainerExit { output: OutputState::MayBeShort, ..ended(0, text) };
+        let code = |protocol, ended: &ContainerExit| {
+            judged(protocol, ended, ANSWERED).map_err(|failure| failure.code)
+        };
+        assert_eq!(code(Protocol::Text, &short("half")), Err(Code::DockerUnavailable));
+        assert_eq!(code(Protocol::Text, &ended(0, "half")), Ok("half".to_owned()), "control");
+        let result = json!({ "type": "result", "text": "Hi" }).to_string();
+        assert_eq!(code(Protocol::Events, &short(&result)), Ok("Hi".to_owned()), "it shows its own end");
+        assert_eq!(code(Protocol::Events, &short("")), Err(Code::DockerUnavailable));
+        let failed = ContainerExit { exit_code: Some(143), ..short("half") };
+        assert_eq!(code(Protocol::Text, &failed), Err(Code::ContainerFailed), "it did not end well");
     }
 
     #[test]

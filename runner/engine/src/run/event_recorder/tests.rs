@@ -1,7 +1,7 @@
 //! Tests of the recorder's batches and bounds.
 
 use platform_core::control::TapEvent;
-use runner_docker::Capture;
+use runner_docker::{Capture, OutputState};
 
 use super::*;
 
@@ -18,7 +18,14 @@ fn ended(stdout: &[u8], kept: u64) -> ContainerExit {
         capture.finish()
     };
     let (stdout, stderr) = (captured(stdout), captured(b""));
-    ContainerExit { exit_code: Some(0), killed_by: None, oom_seen: false, stdout, stderr }
+    ContainerExit {
+        exit_code: Some(0),
+        killed_by: None,
+        oom_seen: false,
+        output: OutputState::Whole,
+        stdout,
+        stderr,
+    }
 }
 
 fn print(recorder: &EventRecorder<'_>, text: &str, to: u64) {
