@@ -12,19 +12,27 @@ use crate::{branch::SandboxBranch, object_id::ObjectId, quarantine::CollectOrder
 const SHELL: &str = "/bin/sh";
 /// Name of the script in messages of the shell.
 const SCRIPT_NAME: &str = "bundle";
-/// Script that writes the bundle to stdout. Its arguments are a repository, a commit and a branch.
+/// Script that writes the bundle to stdout. Its arguments are a repository, a commit and a branch. It adds 16 to its exit
+/// code if there is other work: a change or a file that is in no commit, or a commit that is not on the branch. The text for a
+/// pull request is taken elsewhere.
 const SCRIPT: &str = r#"GIT_DIR=$1/.git
-export GIT_DIR
+GIT_WORK_TREE=$1
+export GIT_DIR GIT_WORK_TREE
 [ -e "$GIT_DIR" ] || exit 4
 git rev-parse --git-dir >/dev/null
 case $? in 0) ;; 128) exit 4 ;; *) exit 1 ;; esac
 git show-ref --verify --quiet "$3"
 case $? in 0) ;; 1) exit 3 ;; *) exit 1 ;; esac
 tip=$(git rev-parse --verify "$3^{commit}") || exit 1
-[ "$tip" != "$2" ] || exit 0
+other=0
+git diff --quiet --no-ext-diff --no-textconv --ignore-submodules HEAD -- || other=16
+git ls-files --others --exclude-standard --exclude=/.cogni/pr.md | read -r line && other=16
+git rev-list --max-count=1 --all --not "$2" "$3" -- | read -r line && other=16
+[ "$tip" != "$2" ] || exit $other
 new=$(git rev-list --max-count=1 "$2..$3" --) || exit 1
-[ -n "$new" ] || exit 5
-exec git bundle create --quiet - "$2..$3"
+[ -n "$new" ] || exit $((5 + other))
+git bundle create --quiet - "$2..$3" || exit 1
+exit $other
 "#;
 /// Environment of the script, besides settings of git.
 const ENVIRONMENT: [(&str, &str); 14] = [
@@ -122,17 +130,34 @@ pub enum BundleExit {
     Failed,
 }
 
+/// Work that an agent left beside the commits of its branch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtherWork {
+    /// There is none.
+    Nothing,
+    /// There are changes or files in no commit, or commits that are not on the branch.
+    Some,
+}
+
 impl BundleExit {
     /// Returns the meaning of `exit_code`.
     #[must_use]
     pub const fn of(exit_code: i64) -> Self {
         match exit_code {
-            0 => Self::Complete,
+            0 | 16 => Self::Complete,
             3 => Self::NoBranch,
             4 => Self::NoRepository,
-            5 => Self::Behind,
+            5 | 21 => Self::Behind,
             _ => Self::Failed,
         }
+    }
+}
+
+impl OtherWork {
+    /// Returns the meaning of `exit_code`. A program that has failed says nothing of it.
+    #[must_use]
+    pub const fn of(exit_code: i64) -> Self {
+        if matches!(exit_code, 16 | 21) { Self::Some } else { Self::Nothing }
     }
 }
 
@@ -211,6 +236,10 @@ mod tests {
             self.run(&self.start).0
         }
 
+        fn other_work(&self, start: &str) -> OtherWork {
+            OtherWork::of(self.run(start).1.status.code().unwrap().into())
+        }
+
         /// Returns the last commit and the number of objects of the bundle.
         fn header(&self) -> (String, u32) {
             let (exit, output) = self.run(&self.start);
@@ -238,6 +267,55 @@ mod tests {
         repository.git(&["replace", &tip, &repository.start]);
         assert_eq!(repository.header(), (tip, 4), "nothing is left out");
         assert!(!Path::new(repository.dir.path()).join("x").exists(), "no name is a command");
+    }
+
+    #[test]
+    fn work_beside_the_branch_shows() {
+        let repository = Repository::new();
+        let file = repository.path().join("file");
+        fs::write(&file, "content").unwrap();
+        fs::write(repository.path().join(".gitignore"), "*.log\n").unwrap();
+        repository.git(&["add", "."]);
+        let tip = repository.commit();
+        fs::write(repository.path().join("build.log"), "ignored").unwrap();
+        let starts = [repository.start.as_str(), &tip];
+        let shows = |other: OtherWork, what: &str| {
+            for start in starts {
+                assert_eq!(repository.run(start).0, BundleExit::Complete, "{what}");
+                assert_eq!(repository.other_work(start), other, "{what}");
+            }
+        };
+        shows(OtherWork::Nothing, "all is committed");
+        fs::write(&file, "changed").unwrap();
+        shows(OtherWork::Some, "a change");
+        repository.git(&["add", "file"]);
+        shows(OtherWork::Some, "a staged change");
+        repository.git(&["stash", "--quiet"]);
+        shows(OtherWork::Some, "a stashed change");
+        repository.git(&["stash", "drop", "--quiet"]);
+        shows(OtherWork::Nothing, "control");
+        fs::create_dir(repository.path().join(".cogni")).unwrap();
+        fs::write(repository.path().join(".cogni/pr.md"), "Work\n").unwrap();
+        shows(OtherWork::Nothing, "the text for a pull request");
+        let new = repository.path().join("a new file");
+        fs::write(&new, "").unwrap();
+        shows(OtherWork::Some, "a new file");
+        fs::remove_file(new).unwrap();
+        repository.git(&["checkout", "--quiet", "-b", "elsewhere"]);
+        repository.commit();
+        shows(OtherWork::Some, "a commit on another branch");
+        repository.git(&["checkout", "--quiet", BRANCH]);
+        shows(OtherWork::Some, "that branch is not checked out");
+        repository.git(&["branch", "--quiet", "-D", "elsewhere"]);
+        shows(OtherWork::Nothing, "control");
+        repository.git(&["update-ref", &format!("refs/heads/{BRANCH}"), &repository.start]);
+        let (exit, output) = repository.run(&tip);
+        let other = OtherWork::of(output.status.code().unwrap().into());
+        assert_eq!(
+            (exit, other),
+            (BundleExit::Behind, OtherWork::Some),
+            "its files differ from the branch now"
+        );
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub use self::{
     askpass::AskPass,
     branch::{BaseBranch, BranchKey, InvalidBranch, SandboxBranch},
     bundle::{BundleBounds, BundleHeader},
-    bundle_command::{BundleCommand, BundleExit},
+    bundle_command::{BundleCommand, BundleExit, OtherWork},
     error::Error,
     judge::{
         AcceptedWork, CommitSummary, InvalidGlob, Objection, ProtectedPaths, RelayPolicy, RelayRule,

@@ -11,7 +11,13 @@ use runner_model::lifecycle::State;
 use runner_store::{Record, Run, Store};
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, exit::Exit, run::OutputArguments, show::Show};
+use super::{
+    Error,
+    exit::Exit,
+    git,
+    run::{self, OutputArguments},
+    show::Show,
+};
 
 /// Interval between two reads of the run's state.
 const STATE_POLL_INTERVAL: Duration = Duration::from_millis(200);
@@ -37,8 +43,9 @@ pub(super) async fn wait(
     if let Ok(content) = &result.answer {
         show.event(&AgentEvent::AssistantFinal { content: content.clone(), cut_bytes })?;
     }
-    show.result(&subject, &result)?;
-    Ok(result.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+    let relay = git::known(store, run_id).await?;
+    show.result(&subject, &result, relay.as_ref())?;
+    Ok(run::exit(&result, relay.as_ref()))
 }
 
 /// Waits until the run has ended, and returns its record. Returns `None` if `stop` is triggered first.

@@ -9,7 +9,7 @@ use platform_core::{id::RunId, limit::ByteSize, name::path};
 use platform_runtime::report;
 use runner_docker::{ExtractEnd, Extracted, Limits, Program};
 use runner_files::TreeRoot;
-use runner_git::{BundleCommand, BundleExit, CollectOrder, Objection, RelayRule};
+use runner_git::{BundleCommand, BundleExit, CollectOrder, Objection, OtherWork, RelayRule};
 use runner_store::StoredRelay;
 
 use super::{
@@ -45,14 +45,15 @@ impl Relays {
         Ok(Some(OpenRelay { dir: self.dir.make(run_id, attempt)?, stored, record }))
     }
 
-    /// Returns whether the agent's commits are kept without its workspace, or there are none.
+    /// Returns whether all work of the agent is kept without its workspace, or there is none.
     ///
     /// # Errors
     /// If the store fails, or the relay cannot be read.
-    pub async fn are_commits_kept(&self, run_id: &RunId, attempt: u32) -> Result<bool, RelayError> {
+    pub async fn is_work_kept(&self, run_id: &RunId, attempt: u32) -> Result<bool, RelayError> {
         let Some(stored) = self.store.relay_of(run_id, attempt).await? else { return Ok(true) };
-        let is_done = RelayRecord::read(&stored)?.stage.is_done();
-        Ok(is_done || self.dir.of(run_id, attempt).bundle().is_file())
+        let record = RelayRecord::read(&stored)?;
+        let are_commits_kept = record.stage.is_done() || self.dir.of(run_id, attempt).bundle().is_file();
+        Ok(are_commits_kept && !record.uncommitted)
     }
 
     /// Stores that the agent of an attempt never ran, and so has no commits.
@@ -90,11 +91,15 @@ impl Relays {
     }
 
     /// Stores the end of the program that wrote the bundle. Afterwards the workspace is not needed any more, unless the
-    /// relay has failed.
+    /// relay has failed or the agent left other work.
     ///
     /// # Errors
     /// If the disk or the store fails.
     pub async fn collected(&self, relay: &mut OpenRelay, extracted: &Extracted) -> Result<(), RelayError> {
+        relay.record.uncommitted = match extracted.end {
+            ExtractEnd::Exited(code) => OtherWork::of(code) == OtherWork::Some,
+            ExtractEnd::TooLarge | ExtractEnd::OutOfMemory | ExtractEnd::TimedOut => false,
+        };
         let stage = match extracted.end {
             ExtractEnd::Exited(code) => stage_after(relay, BundleExit::of(code), extracted).await?,
             ExtractEnd::TooLarge => {

@@ -80,6 +80,7 @@ impl Relays {
             start: clone.start,
             remote_tip: clone.remote_tip,
             commits: Vec::new(),
+            uncommitted: false,
             stage: RelayStage::Cloned,
             tries: 0,
             fault: None,

@@ -31,6 +31,9 @@ pub struct RelayRecord {
     /// The agent's commits, the newest first, once they were judged. Many are not listed to the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<CommitSummary>,
+    /// True if the agent left work that is in no commit of its branch. Its workspace is kept then.
+    #[serde(default)]
+    pub uncommitted: bool,
     /// Stage of the relay.
     #[serde(flatten)]
     pub stage: RelayStage,

@@ -71,9 +71,9 @@ impl RunExecutor<'_> {
         }
     }
 
-    /// Keeps the workspace of commits that are nowhere else.
+    /// Keeps the workspace of work that is nowhere else.
     async fn keep_uncollected(&mut self, relays: &Relays) {
-        let kept = relays.are_commits_kept(self.ctx.run_id(), self.ctx.run.attempt()).await;
+        let kept = relays.is_work_kept(self.ctx.run_id(), self.ctx.run.attempt()).await;
         self.keeps_workspace = !kept.unwrap_or_else(|error| {
             self.warn_uncollected(&error);
             false

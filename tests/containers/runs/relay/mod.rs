@@ -6,6 +6,7 @@ mod faults;
 mod github;
 mod github_faults;
 mod hostile;
+mod outcomes;
 mod parallel;
 mod principals;
 mod refusals;
@@ -66,17 +67,6 @@ async fn a_branch_is_continued_from_its_tip() {
         assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), seen), "{outcome:?}");
     }
     assert_eq!(remote.content("sandbox/fix", "a.txt"), "text\nchanged\nchanged\n");
-    world.assert_nothing_left().await;
-}
-
-#[tokio::test]
-async fn an_agent_that_commits_nothing_pushes_nothing() {
-    let world = World::with(&shell_agent("echo dirty > a.txt; echo done", "")).await;
-    let remote = GitRemote::in_world(&world, "app.git");
-    let outcome = run_on(&world, &remote, "r1", &[]).await;
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    assert_eq!(relay(&world, "r1").await["stage"], "unchanged");
-    assert_eq!(remote.branches(), ["main first"]);
     world.assert_nothing_left().await;
 }
 

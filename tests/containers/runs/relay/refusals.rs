@@ -26,7 +26,7 @@ async fn harmful_commits_are_refused_by_rule_and_path() {
         let world = World::with(&shell_agent(&format!("{change}; {COMMIT_ALL}"), "")).await;
         let remote = GitRemote::in_world(&world, "app.git");
         let outcome = run_on(&world, &remote, "r1", &[]).await;
-        assert_eq!(outcome.code, Some(0), "the run itself succeeds: {outcome:?}");
+        assert_eq!((outcome.code, outcome.stdout.trim()), (Some(1), "done"), "its answer comes: {outcome:?}");
         let relay = relay(&world, "r1").await;
         let objection = &relay["objections"][0];
         assert_eq!(

@@ -5,18 +5,17 @@ use std::io::{self, Write};
 use platform_core::id::RunId;
 use platform_runtime::terminal;
 use runner_engine::{
-    relay::{CommitSummary, RelayRecord},
+    relay::CommitSummary,
     run_files::{RunFiles, RunFilesError},
 };
 use runner_files::{
     Change, Changes, DiffFigures, DiffReader, FileFigures, HiddenEntries, ResultTree, UnreadableEntry,
     stat_text,
 };
-use runner_store::Store;
 use serde::Serialize;
 
 use super::{
-    super::{Context, Error, exit::Exit, git::commit_lines, palette::Palette},
+    super::{Context, Error, exit::Exit, git, palette::Palette},
     IgnoredFiles,
     run_and_paths::{ChosenFiles, RunAndPaths},
     text,
@@ -97,9 +96,9 @@ pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> R
     let Arguments { choice, stat, json, ignored } = arguments;
     let store = context.store().await?;
     let ChosenFiles { run_id, paths } = choice.in_store(&store).await?;
-    let relay = read_relay(&store, &run_id).await?;
+    let relay = git::known(&store, &run_id).await?;
     let commits = relay.as_ref().map_or(&[][..], |record| &record.commits);
-    let lines = relay.as_ref().map(commit_lines).unwrap_or_default();
+    let lines = relay.as_ref().map(git::commit_lines).unwrap_or_default();
     let files = match RunFiles::open(&store, &context.settings.sandbox, &run_id).await {
         // The commits outlive the workspace.
         Err(error @ (RunFilesError::NoLongerKept { .. } | RunFilesError::Files(_)))
@@ -132,12 +131,6 @@ pub(in super::super) async fn diff(context: &Context, arguments: Arguments) -> R
     }
     text::print_notes(&changes, result.hidden())?;
     Ok(Exit::Success)
-}
-
-/// Reads what is known of a run's commits. Those of a run whose texts were removed are not shown.
-async fn read_relay(store: &Store, run_id: &RunId) -> Result<Option<RelayRecord>, Error> {
-    let stored = store.relay(run_id).await?;
-    Ok(stored.and_then(|stored| RelayRecord::read(&stored).ok()))
 }
 
 fn print_json(

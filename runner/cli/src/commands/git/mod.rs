@@ -5,11 +5,11 @@ mod text;
 use std::io::{self, Write};
 
 use platform_core::id::RunId;
-use runner_engine::relay::{RelayError, RelayRecord, RelayStage, Relays};
+use runner_engine::relay::{RelayError, RelayRecord, Relays};
 use runner_store::Store;
 
 use self::text::explanation;
-pub(super) use self::text::{commit_lines, summary};
+pub(super) use self::text::{commit_lines, outcome, summary};
 use super::{Context, Error, error::Misused, exit::Exit, run_reference::RunChoice};
 
 #[derive(clap::Subcommand)]
@@ -63,11 +63,18 @@ async fn push(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let run_id = arguments.run.in_store(&store).await?;
     let record = Relays::of(&context.settings, &store, &context.github()).push_again(&run_id).await?;
     arguments.print(&run_id, &record)?;
-    Ok(match &record.stage {
-        RelayStage::Published { .. } | RelayStage::Unchanged => Exit::Success,
-        stage if stage.is_pending() => Exit::Unavailable,
-        _ => Exit::Failure,
-    })
+    Ok(if record.stage.is_pending() { Exit::TryAgain } else { exit_after_run(&record) })
+}
+
+/// Returns the exit code of a command whose run has succeeded. `sluice up` goes on with commits that are pending.
+pub(super) const fn exit_after_run(record: &RelayRecord) -> Exit {
+    if record.stage.can_restart() { Exit::Failure } else { Exit::Success }
+}
+
+/// Reads what is known of a run's commits; `None` if it has no repository, or its texts were removed.
+pub(super) async fn known(store: &Store, run_id: &RunId) -> Result<Option<RelayRecord>, Error> {
+    let stored = store.relay(run_id).await?;
+    Ok(stored.and_then(|stored| RelayRecord::read(&stored).ok()))
 }
 
 async fn read(store: &Store, run_id: &RunId) -> Result<RelayRecord, RelayError> {

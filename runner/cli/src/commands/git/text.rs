@@ -56,6 +56,30 @@ pub(in crate::commands) fn commit_lines(record: &RelayRecord) -> String {
     text
 }
 
+/// Returns what became of the commits of a run that has ended, as lines for its user.
+pub(in crate::commands) fn outcome(run_id: &RunId, record: &RelayRecord) -> String {
+    let mut text = format!("commits: {}\n", one_line(&summary(record)));
+    if let RelayStage::Refused { objections } = &record.stage {
+        objections.iter().for_each(|objection| text += &format!("  {}\n", one_line(&objection.to_string())));
+    }
+    if record.stage.can_restart() {
+        text += &format!("explained: sluice git explain {run_id}; again: sluice git push {run_id}\n");
+    }
+    if record.uncommitted {
+        text += &format!("not committed: {}\n", uncommitted(run_id));
+    }
+    text
+}
+
+/// Says where work is that is in no commit.
+fn uncommitted(run_id: &RunId) -> String {
+    format!("some work is only in its workspace, which is kept for a while: sluice runs diff {run_id}")
+}
+
+fn one_line(text: &str) -> String {
+    terminal::safe(text).replace(['\n', '\t'], " ")
+}
+
 /// Returns everything that is known of a relay, as lines.
 pub(super) fn explanation(run_id: &RunId, record: &RelayRecord) -> String {
     let mut text = String::new();
@@ -75,6 +99,9 @@ pub(super) fn explanation(run_id: &RunId, record: &RelayRecord) -> String {
             line("objection", &objection.to_string());
         }
     }
+    if record.uncommitted {
+        line("left", &uncommitted(run_id));
+    }
     if record.stage.can_restart() || record.stage.is_pending() {
         line("try again", &format!("sluice git push {run_id}"));
     }
@@ -82,6 +109,5 @@ pub(super) fn explanation(run_id: &RunId, record: &RelayRecord) -> String {
 }
 
 fn push_line(text: &mut String, name: &str, value: &str) {
-    let value = terminal::safe(value).replace(['\n', '\t'], " ");
-    *text += &format!("{name:<11}{value}\n");
+    *text += &format!("{name:<11}{}\n", one_line(value));
 }

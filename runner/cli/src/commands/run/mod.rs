@@ -30,8 +30,9 @@ use runner_engine::{
     context::EngineHandles,
     observer::Observer,
     order,
+    relay::RelayRecord,
     request::RunRequest,
-    run::{self, LeaseError, LeasedRun},
+    run::{self, LeaseError, LeasedRun, RunResult},
 };
 use runner_store::{self as store, Created, Store};
 use runner_telemetry::traces::{self, SpanQueue};
@@ -44,7 +45,7 @@ use self::{
     repository::RepositoryArguments,
     request::read_order,
 };
-use super::{Context, Error, count::parse_count, exit::Exit, show::Show, status::REDRAW_INTERVAL, wait};
+use super::{Context, Error, count::parse_count, exit::Exit, git, show::Show, status::REDRAW_INTERVAL, wait};
 
 /// Capacity of the channel that carries events from the run to its display.
 const EVENT_CHANNEL_CAPACITY: usize = 512;
@@ -245,15 +246,23 @@ async fn execute(
             return wait::wait(&engine.store, run_id, output, cancel).await;
         }
     };
-    shown?.result(&leased_run.request.subject(), &result)?;
-    if leased_run.request.spec.files.is_some() && !output.json {
-        let run_id = &leased_run.request.run_id;
+    let relay = git::known(&engine.store, run_id).await?;
+    shown?.result(&leased_run.request.subject(), &result, relay.as_ref())?;
+    if spec.files.is_some() && !output.json {
         writeln!(
             io::stderr(),
             "its changes: sluice runs diff {run_id}; to take them over: sluice runs apply {run_id}"
         )?;
     }
-    Ok(result.answer.map_or_else(|failure| failure.code.into(), |_| Exit::Success))
+    Ok(exit(&result, relay.as_ref()))
+}
+
+/// Returns the exit code of a run with this result, and of its commits.
+pub(super) fn exit(result: &RunResult, relay: Option<&RelayRecord>) -> Exit {
+    match &result.answer {
+        Err(failure) => failure.code.into(),
+        Ok(_) => relay.map_or(Exit::Success, git::exit_after_run),
+    }
 }
 
 /// Stores the request for `sluice up`, and prints its id.
