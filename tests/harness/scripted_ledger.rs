@@ -27,6 +27,9 @@ pub struct ScriptedLedger {
     state: Arc<Mutex<State>>,
 }
 
+/// Rows on each page of a ledger that never ends.
+const ENDLESS_ROWS: u32 = 50;
+
 /// Rows that are not kept, but made for each page: one for each call.
 #[derive(Debug, Clone, Copy)]
 struct GeneratedRows {
@@ -86,6 +89,10 @@ struct State {
     rows: Vec<Value>,
     /// Dollars that each call costs from now on; no row is written if absent.
     cost: Option<f64>,
+    /// Rows that are sent as these texts, with their times.
+    texts: Vec<(String, String)>,
+    /// Total of a ledger whose pages never end, if it is one.
+    endless: Option<u64>,
     /// Rows that come while the ledger is read: each before the page of this number, counted from now.
     coming: Vec<(usize, Value)>,
     /// Queries of pages.
@@ -104,6 +111,8 @@ impl ScriptedLedger {
             generated: None,
             rows: Vec::new(),
             cost: Some(0.0),
+            texts: Vec::new(),
+            endless: None,
             coming: Vec::new(),
             queries: Vec::new(),
         };
@@ -138,6 +147,16 @@ impl ScriptedLedger {
     /// Adds rows.
     pub fn add(&self, rows: impl IntoIterator<Item = Value>) {
         self.state().rows.extend(rows);
+    }
+
+    /// Adds a row of a call that began at `began`, which is sent as this text.
+    pub fn add_text(&self, began: SystemTime, text: &str) {
+        self.state().texts.push((litellm_time(began), text.to_owned()));
+    }
+
+    /// Shows pages without an end in each span from now on, with other rows on each, and this total.
+    pub fn never_end(&self, total: u64) {
+        self.state().endless = Some(total);
     }
 
     /// Shows a row for each of these calls instead, with its `spend` in dollars.
@@ -178,7 +197,7 @@ impl ScriptedLedger {
         #[expect(clippy::disallowed_methods, reason = "only programs under test send requests")]
         let body = body.collect().await.unwrap().to_bytes();
         if head.uri.path() == "/spend/logs/v2" {
-            let page = self.page(head.uri.query().unwrap_or_default()).to_string();
+            let page = self.page(head.uri.query().unwrap_or_default());
             let mut answer = Response::new(Full::from(page));
             answer.headers_mut().insert(header::CONTENT_TYPE, "application/json".parse().unwrap());
             return answer;
@@ -218,7 +237,7 @@ impl ScriptedLedger {
         state.rows.push(row);
     }
 
-    fn page(&self, query: &str) -> Value {
+    fn page(&self, query: &str) -> String {
         let mut state = self.state();
         state.queries.push(query.to_owned());
         let number = state.queries.len();
@@ -226,18 +245,25 @@ impl ScriptedLedger {
         state.rows.extend(coming.into_iter().map(|(_, row)| row));
         let query = PageQuery::read(query);
         if let Some(generated) = state.generated {
-            return generated.page(&query);
+            return generated.page(&query).to_string();
+        }
+        if let Some(total) = state.endless {
+            let rows = (0..ENDLESS_ROWS).map(|at| format!("chatcmpl-{number}-{at}"));
+            let rows = rows.map(|id| row(&id, None, SystemTime::now())).collect::<Vec<_>>();
+            return json!({ "data": rows, "total": total }).to_string();
         }
         let PageQuery { from, until, page, size } = query;
         let began = |row: &Value| row["startTime"].as_str().unwrap().to_owned();
-        let mut found: Vec<_> =
-            state.rows.iter().filter(|row| began(row) >= from && began(row) <= until).collect();
-        found.sort_by_key(|row| began(row));
-        let shown: Vec<_> = found.iter().skip((page - 1) * size).take(size).collect();
-        json!({
-            "data": shown, "total": found.len(), "page": page, "page_size": size,
-            "total_pages": found.len().div_ceil(size), "total_is_capped": false,
-        })
+        let rows = state.rows.iter().map(|row| (began(row), row.to_string()));
+        let rows = rows.chain(state.texts.iter().cloned());
+        let mut found: Vec<_> = rows.filter(|(began, _)| *began >= from && *began <= until).collect();
+        found.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let shown = found.iter().skip((page - 1) * size).take(size).map(|(_, row)| row.as_str());
+        let (shown, total) = (shown.collect::<Vec<_>>().join(","), found.len());
+        let pages = total.div_ceil(size);
+        format!(
+            r#"{{"data":[{shown}],"total":{total},"page":{page},"page_size":{size},"total_pages":{pages},"total_is_capped":false}}"#
+        )
     }
 }
 

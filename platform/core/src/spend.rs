@@ -17,6 +17,26 @@ pub struct SpendPage {
     pub capped: bool,
     /// Rows of this page.
     pub rows: Vec<SpendRow>,
+    /// Rows of this page that cannot be read.
+    #[serde(default)]
+    pub unreadable: Vec<UnreadableRow>,
+    /// Bytes of the page, as the upstream sent it.
+    #[serde(default)]
+    pub bytes: u64,
+}
+
+/// Row of the upstream's ledger that is not as LiteLLM writes it. It may hold prompts of others, so only its hash is
+/// passed on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadableRow {
+    /// Id of the row, if that can be read.
+    pub request_id: Option<JournalText>,
+    /// Time at which the upstream began the call, in milliseconds since the epoch, if that can be read.
+    pub began_ms: Option<i64>,
+    /// Field that cannot be read; `row` if the row as a whole cannot.
+    pub field: JournalText,
+    /// SHA-256 of the row as the upstream sent it, in hexadecimal.
+    pub sha256: JournalText,
 }
 
 /// Row of the upstream's ledger.

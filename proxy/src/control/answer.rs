@@ -83,6 +83,9 @@ impl Error {
                 (StatusCode::INSUFFICIENT_STORAGE, "not_stored")
             }
             Self::Spend(SpendError::Unavailable { .. }) => (StatusCode::BAD_GATEWAY, "ledger_unavailable"),
+            Self::Spend(SpendError::TooLarge { .. } | SpendError::TooMany { .. }) => {
+                (StatusCode::BAD_GATEWAY, "ledger_page_too_large")
+            }
             Self::Spend(_) => (StatusCode::BAD_GATEWAY, "ledger_refused"),
             Self::Reload(_) => (StatusCode::CONFLICT, "reload_refused"),
             Self::Register(runs::Error::NotPersisted { .. } | runs::Error::GatewayNotPersisted { .. }) => {

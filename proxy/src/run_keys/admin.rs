@@ -12,6 +12,7 @@ use platform_core::{
     route::Route,
     secret::Secret,
 };
+use platform_runtime::report;
 use serde::Deserialize;
 use serde_json::{Map, Number, Value, json};
 
@@ -89,10 +90,11 @@ impl AdminApi<'_> {
     async fn post(&self, path: &'static str, body: &Value) -> Result<(StatusCode, Bytes), Error> {
         let uri = Uri::from_static(path);
         let answered = self.upstream.post(uri, &self.authorization, body.to_string(), MAX_ANSWER);
-        let answered = tokio::time::timeout(TIMEOUT, answered).await;
-        answered
-            .unwrap_or_else(|_elapsed| Err(format!("not within {} s", TIMEOUT.as_secs())))
-            .map_err(|reason| Error::NoAnswer { path, reason })
+        let no_answer = |reason| Error::NoAnswer { path, reason };
+        match tokio::time::timeout(TIMEOUT, answered).await {
+            Ok(answered) => answered.map_err(|error| no_answer(report::chain(&error))),
+            Err(_elapsed) => Err(no_answer(format!("not within {} s", TIMEOUT.as_secs()))),
+        }
     }
 }
 

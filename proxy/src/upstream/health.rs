@@ -7,9 +7,10 @@ use platform_core::{
     control::UpstreamHealth,
     json::{self, Bounds},
 };
+use platform_runtime::report;
 use serde::{Deserialize, de::DeserializeOwned};
 
-use super::Upstream;
+use super::{QueryError, Upstream};
 
 /// Largest answer that is read.
 const MAX_ANSWER: usize = 4 << 20;
@@ -38,19 +39,21 @@ impl Upstream {
     pub(crate) async fn health(&self, authorization: Option<&HeaderValue>) -> UpstreamHealth {
         match tokio::time::timeout(HEALTH_TIMEOUT, self.query_health(authorization)).await {
             Ok(Ok(health)) => health,
-            Ok(Err(reason)) => UpstreamHealth::Unreachable { reason },
+            Ok(Err(error)) => UpstreamHealth::Unreachable { reason: report::chain(&error) },
             Err(_elapsed) => UpstreamHealth::Unreachable {
                 reason: format!("no answer within {} s", HEALTH_TIMEOUT.as_secs()),
             },
         }
     }
 
-    async fn query_health(&self, authorization: Option<&HeaderValue>) -> Result<UpstreamHealth, String> {
+    async fn query_health(&self, authorization: Option<&HeaderValue>) -> Result<UpstreamHealth, QueryError> {
         let (status, body) = self.get(Uri::from_static("/v1/models"), authorization, MAX_ANSWER).await?;
         if !status.is_success() {
             return Ok(UpstreamHealth::Refused { status: status.as_u16() });
         }
-        let list: Models = parse(&body).ok_or("its answer to GET /v1/models is not a list of models")?;
+        let list: Models = parse(&body).ok_or_else(|| {
+            QueryError::Unanswered("its answer to GET /v1/models is not a list of models".to_owned())
+        })?;
         let models = list.data.into_iter().map(|model| model.id).collect();
         for path in VERSION_PATHS {
             let (_, body) = self.get(Uri::from_static(path), authorization, MAX_ANSWER).await?;

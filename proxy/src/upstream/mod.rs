@@ -11,6 +11,7 @@ mod connect;
 mod connection;
 mod health;
 mod io;
+mod ledger_row;
 mod query;
 mod resolve;
 mod spend;
@@ -34,6 +35,7 @@ use platform_runtime::sync::Mutex;
 use self::connect::ConnectError;
 pub(crate) use self::{
     connection::{Connection, ReadError},
+    query::QueryError,
     spend::{SpendError, SpendQuery},
     target::{Config, Scheme, Target},
 };

@@ -6,14 +6,13 @@ use std::time::{Duration, UNIX_EPOCH};
 use http::{HeaderValue, StatusCode, Uri, uri::InvalidUri};
 use platform_core::{
     json::{self, Bounds, Raw},
-    money::NanoDollars,
     record::hash,
-    spend::{SpendEnd, SpendKey, SpendPage, SpendRow},
-    untrusted::JournalText,
+    spend::{MAX_SPEND_PAGE, SpendPage},
 };
-use serde::{Deserialize, Deserializer};
+use platform_runtime::report;
+use serde::Deserialize;
 
-use super::Upstream;
+use super::{QueryError, ReadError, Upstream, ledger_row};
 
 /// Largest page that is read: a row has some 10 kB, and one of a failed call several times as much.
 const MAX_ANSWER: usize = 32 << 20;
@@ -23,14 +22,16 @@ const BOUNDS: Bounds = Bounds { bytes: MAX_ANSWER, depth: usize::MAX, values: us
 const PAGE_TIMEOUT: Duration = Duration::from_secs(25);
 /// Path of LiteLLM's ledger.
 const PATH: &str = "/spend/logs/v2";
-/// Name that LiteLLM writes in place of its master key's hash.
-const MASTER_KEY: &str = "litellm_proxy_master_key";
 
 /// Reason why a page was not read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SpendError {
     #[error("the upstream did not show its ledger: {reason}")]
     Unavailable { reason: String },
+    #[error("a page of the upstream's ledger has more than {limit} bytes")]
+    TooLarge { limit: usize },
+    #[error("a page of the upstream's ledger has {rows} rows, and at most {MAX_SPEND_PAGE} were asked for")]
+    TooMany { rows: usize },
     #[error(
         "the upstream answered {status} to GET {PATH}: LiteLLM has it from 1.80.10 on, if it has a database, for keys that may read it (`allowed_routes`)"
     )]
@@ -76,80 +77,10 @@ fn utc(second: u64) -> String {
 #[derive(Deserialize)]
 struct LedgerPage<'a> {
     #[serde(borrow)]
-    data: Vec<LedgerRow<'a>>,
+    data: Vec<Raw<'a>>,
     total: u64,
     #[serde(default)]
     total_is_capped: bool,
-}
-
-#[derive(Deserialize)]
-struct LedgerRow<'a> {
-    request_id: String,
-    #[serde(default, rename = "startTime", deserialize_with = "unix_millis")]
-    began_ms: i64,
-    spend: Option<f64>,
-    total_tokens: Option<u64>,
-    model: Option<String>,
-    model_group: Option<String>,
-    end_user: Option<String>,
-    api_key: Option<String>,
-    status: Option<String>,
-    cache_hit: Option<String>,
-    litellm_call_id: Option<String>,
-    #[serde(borrow)]
-    metadata: Option<Metadata<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-struct Metadata<'a> {
-    status: Option<String>,
-    litellm_call_id: Option<String>,
-    /// Metadata that the sender of a call chose. Those of other senders may have any form.
-    #[serde(borrow)]
-    spend_logs_metadata: Option<Raw<'a>>,
-}
-
-/// Metadata of our calls.
-#[derive(Deserialize)]
-struct SpendLogsMetadata {
-    call_id: String,
-}
-
-impl LedgerRow<'_> {
-    fn reduce(self, own_key: &str) -> SpendRow {
-        let metadata = self.metadata.unwrap_or_default();
-        let sent: Option<SpendLogsMetadata> = metadata.spend_logs_metadata.and_then(|sent| sent.read().ok());
-        let call_id = sent.map(|sent| sent.call_id).or(self.litellm_call_id).or(metadata.litellm_call_id);
-        let is_failure = [self.status, metadata.status].iter().flatten().any(|status| status == "failure");
-        let is_cached = self.cache_hit.is_some_and(|hit| hit.eq_ignore_ascii_case("true"));
-        let is_own = self.api_key.is_some_and(|key| key == own_key || key == MASTER_KEY);
-        let text =
-            |text: Option<String>| text.filter(|text| !text.is_empty()).map(|text| JournalText::of(&text));
-        SpendRow {
-            request_id: JournalText::of(&self.request_id),
-            call_id: text(call_id),
-            began_ms: self.began_ms,
-            cost: self.spend.and_then(|dollars| NanoDollars::parse_dollars(&format!("{dollars:e}"))),
-            tokens: self.total_tokens.unwrap_or_default(),
-            end: match (is_failure, is_cached) {
-                (true, _) => SpendEnd::Failed,
-                (false, true) => SpendEnd::Cached,
-                (false, false) => SpendEnd::Answered,
-            },
-            model: text(self.model_group).or_else(|| text(self.model)),
-            account: text(self.end_user),
-            key: if is_own { SpendKey::Own } else { SpendKey::Other },
-        }
-    }
-}
-
-/// Reads a time as LiteLLM writes it: `2026-11-20T18:29:10.244+00:00`, or with `Z`.
-fn unix_millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
-    let text = String::deserialize(deserializer)?;
-    let utc = text.strip_suffix("+00:00").map_or_else(|| text.clone(), |time| format!("{time}Z"));
-    let time = humantime::parse_rfc3339_weak(&utc).map_err(serde::de::Error::custom)?;
-    let since = time.duration_since(UNIX_EPOCH).map_err(serde::de::Error::custom)?;
-    i64::try_from(since.as_millis()).map_err(serde::de::Error::custom)
 }
 
 impl Upstream {
@@ -160,10 +91,17 @@ impl Upstream {
         authorization: Option<&HeaderValue>,
     ) -> Result<SpendPage, SpendError> {
         let asked = tokio::time::timeout(PAGE_TIMEOUT, self.get(query.uri()?, authorization, MAX_ANSWER));
-        let asked = asked
-            .await
-            .unwrap_or_else(|_elapsed| Err(format!("no whole answer within {} s", PAGE_TIMEOUT.as_secs())));
-        let (status, body) = asked.map_err(|reason| SpendError::Unavailable { reason })?;
+        let (status, body) = match asked.await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(QueryError::Unread(ReadError::TooLong { limit }))) => {
+                return Err(SpendError::TooLarge { limit });
+            }
+            Ok(Err(error)) => return Err(SpendError::Unavailable { reason: report::chain(&error) }),
+            Err(_elapsed) => {
+                let reason = format!("no whole answer within {} s", PAGE_TIMEOUT.as_secs());
+                return Err(SpendError::Unavailable { reason });
+            }
+        };
         if status != StatusCode::OK {
             return Err(SpendError::Refused { status: status.as_u16() });
         }
@@ -175,8 +113,23 @@ impl Upstream {
 fn page(body: &[u8], own_key: &str) -> Result<SpendPage, SpendError> {
     let LedgerPage { data, total, total_is_capped } =
         json::from_slice(body, BOUNDS).map_err(SpendError::Unexpected)?;
-    let rows = data.into_iter().map(|row| row.reduce(own_key)).collect();
-    Ok(SpendPage { total, capped: total_is_capped, rows })
+    if data.len() > MAX_SPEND_PAGE.into() {
+        return Err(SpendError::TooMany { rows: data.len() });
+    }
+    let mut page = SpendPage {
+        total,
+        capped: total_is_capped,
+        rows: Vec::new(),
+        unreadable: Vec::new(),
+        bytes: body.len() as u64,
+    };
+    for row in data {
+        match ledger_row::read(row, own_key) {
+            Ok(row) => page.rows.push(row),
+            Err(row) => page.unreadable.push(row),
+        }
+    }
+    Ok(page)
 }
 
 /// Returns the hash that LiteLLM writes in place of a key.
@@ -187,7 +140,11 @@ fn key_hash(authorization: Option<&HeaderValue>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use platform_runtime::report;
+    use platform_core::{
+        money::NanoDollars,
+        spend::{SpendEnd, SpendKey, SpendRow},
+        untrusted::JournalText,
+    };
     use serde_json::{Value, json};
 
     use super::*;
@@ -271,6 +228,56 @@ mod tests {
         for messages in [r#"{"a":[1e999,"\ud800"],"a":1}"#, &deep, &many, &raw_nest(15)] {
             assert_eq!(page_with(messages).unwrap().rows.len(), 1, "{messages:.100}");
         }
+    }
+
+    #[test]
+    fn an_unreadable_row_stops_no_other() {
+        let good = row().to_string();
+        let with = |from: &str, to: &str| {
+            assert!(good.contains(from), "{from}");
+            good.replace(from, to)
+        };
+        let time = "\"2026-11-20T18:29:10.244+00:00\"";
+        let id = "\"request_id\":\"chatcmpl-1\"";
+        let table = [
+            (with(id, "\"request_id\":null"), "request_id"),
+            (with(id, "\"request_id\":\"\""), "request_id"),
+            (with(id, "\"request_id\":\"\\ud800\""), "request_id"),
+            (with(id, "\"request_id\":\"a\",\"request_id\":\"b\""), "row"),
+            (with(time, "null"), "startTime"),
+            (with(time, "\"2026-11-20T20:29:10.244+02:00\""), "startTime"),
+            (with("0.000023", "\"0.000023\""), "spend"),
+            (with("0.000023", "1e999"), "spend"),
+            (with("\"total_tokens\":17", "\"total_tokens\":17.5"), "total_tokens"),
+            (with("\"acct-1\"", "\"acct\\udfff\""), "end_user"),
+            (with("\"success\"", "[]"), "status"),
+            ("[1]".to_owned(), "row"),
+            ("null".to_owned(), "row"),
+        ];
+        for (bad, field) in table {
+            let body = format!(r#"{{"data":[{good},{bad},{good}],"total":3}}"#);
+            let page = page(body.as_bytes(), "").unwrap();
+            let [unreadable] = page.unreadable.as_slice() else { panic!("{bad}: {page:?}") };
+            let named = |text: &Option<JournalText>| text.as_ref().map(ToString::to_string);
+            let expected = (field != "request_id" && field != "row").then(|| "chatcmpl-1".to_owned());
+            assert_eq!((page.rows.len(), unreadable.field.as_str()), (2, field), "{bad}");
+            assert_eq!(named(&unreadable.request_id), expected, "{bad}");
+            assert_eq!(unreadable.sha256.as_str().as_bytes(), hash(bad.as_bytes()), "{bad}");
+            let shown = serde_json::to_string(unreadable).unwrap();
+            assert!(!shown.contains("hunter2") && shown.len() < 300, "{shown}");
+        }
+        let control = format!(r#"{{"data":[{good},{good}],"total":2}}"#);
+        assert_eq!(page(control.as_bytes(), "").unwrap().unreadable, []);
+    }
+
+    #[test]
+    fn a_page_has_no_more_rows_than_asked_for() {
+        let page_of = |rows: usize| {
+            let rows = vec!["{}"; rows].join(",");
+            page(format!(r#"{{"data":[{rows}],"total":1}}"#).as_bytes(), "")
+        };
+        assert!(matches!(page_of(501), Err(SpendError::TooMany { rows: 501 })));
+        assert_eq!(page_of(500).unwrap().unreadable.len(), 500, "the control");
     }
 
     #[test]

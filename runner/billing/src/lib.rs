@@ -11,7 +11,8 @@
 //! Invariants: each call that was sent upstream has one receipt, whatever is killed
 //! (`test:each_sent_call_has_one_receipt`). A floor holds, whatever is killed (`test:a_floor_holds_whatever_is_killed`). A
 //! call that used tokens is free only if its model is listed as free. Only what the ledger says corrects a receipt
-//! (`test:a_callback_is_only_a_hint`).
+//! (`test:a_callback_is_only_a_hint`). A ledger cannot hold up billing, whatever it holds
+//! (`test:a_bad_row_stops_no_pass`, `test:an_endless_ledger_stops_no_pass`).
 
 mod consumer;
 mod floors;
@@ -21,5 +22,8 @@ mod reconcile;
 pub use self::{
     consumer::JournalConsumer,
     floors::FloorEnforcer,
-    reconcile::{ReconcileError, ReconcileFrom, Reconciler, Reconciliation, ReconciliationTask},
+    reconcile::{
+        PassBound, ReconcileError, ReconcileFrom, Reconciler, Reconciliation, ReconciliationTask,
+        UnreadablePart,
+    },
 };

@@ -14,3 +14,10 @@ impl DataPlane {
         self.request(Method::GET, &path, None::<&()>).await
     }
 }
+
+impl Error {
+    /// Returns whether a page of the upstream's ledger is larger than the proxy takes.
+    pub fn is_page_too_large(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if code == "ledger_page_too_large")
+    }
+}

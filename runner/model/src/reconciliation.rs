@@ -21,6 +21,8 @@ pub enum Finding {
     Collapsed,
     /// The row is of no call of this installation, or names another account than the call's: LiteLLM has another user.
     Foreign,
+    /// The row is not as LiteLLM writes it, or a second of the ledger has no end. Its call stays as it is.
+    Unreadable,
 }
 
 /// Charge for a call, as far as it is compared.
@@ -43,7 +45,7 @@ pub struct LedgerFigure {
 
 impl Finding {
     /// All findings, in the order in which reports list them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Agreed,
         Self::Corrected,
         Self::Unpriced,
@@ -51,6 +53,7 @@ impl Finding {
         Self::Missing,
         Self::Collapsed,
         Self::Foreign,
+        Self::Unreadable,
     ];
 
     /// Returns the word that reports and the store use.
@@ -64,6 +67,7 @@ impl Finding {
             Self::Missing => "missing",
             Self::Collapsed => "collapsed",
             Self::Foreign => "foreign",
+            Self::Unreadable => "unreadable",
         }
     }
 
@@ -78,7 +82,7 @@ impl Finding {
     pub const fn is_difference(self) -> bool {
         match self {
             Self::Agreed | Self::Corrected | Self::Unpriced => false,
-            Self::Late | Self::Missing | Self::Collapsed | Self::Foreign => true,
+            Self::Late | Self::Missing | Self::Collapsed | Self::Foreign | Self::Unreadable => true,
         }
     }
 

@@ -27,6 +27,10 @@ const COVER: &str = "UPDATE reconciliations SET completed = pass_began, \
      covered_from = CASE WHEN covered_from < pass_from THEN covered_from ELSE pass_from END, \
      covered_until = CASE WHEN covered_until > pass_position THEN covered_until ELSE pass_position END \
      WHERE installation = $1 AND holder = $2 AND pass_from <= $3";
+/// Adds what a pass has read before it stopped, unless it has left a gap. It can be resumed.
+const COVER_PART: &str = "UPDATE reconciliations SET \
+     covered_until = CASE WHEN covered_until > pass_position THEN covered_until ELSE pass_position END \
+     WHERE installation = $1 AND holder = $2 AND pass_from <= $3";
 const END: &str = "UPDATE reconciliations SET lease_until = 0, pass_from = NULL, pass_position = NULL, pass_began = NULL \
      WHERE installation = $1 AND holder = $2";
 const RELEASE: &str = "UPDATE reconciliations SET lease_until = 0 WHERE installation = $1 AND holder = $2";
@@ -175,11 +179,29 @@ impl Store {
     /// # Errors
     /// If the store fails.
     pub async fn end_ledger_pass(&self, holder: &Worker, unread: UnixMillis) -> Result<(), Error> {
+        self.cover_and_release([COVER, END], holder, unread).await
+    }
+
+    /// Records that the pass has stopped at its position, and gives the lease back. The pass can be resumed, and counts
+    /// as read up to there, as a completed one does.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn stop_ledger_pass(&self, holder: &Worker, unread: UnixMillis) -> Result<(), Error> {
+        self.cover_and_release([COVER_PART, RELEASE], holder, unread).await
+    }
+
+    async fn cover_and_release(
+        &self,
+        [cover, release]: [&'static str; 2],
+        holder: &Worker,
+        unread: UnixMillis,
+    ) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
-            let cover = sqlx::query(COVER).bind(self.installation.as_str()).bind(holder.to_string());
+            let cover = sqlx::query(cover).bind(self.installation.as_str()).bind(holder.to_string());
             cover.bind(unread.0).execute(tx.connection()).await.map_err(failed(ACTION))?;
-            self.give_lease_back(tx, END, holder).await
+            self.give_lease_back(tx, release, holder).await
         })
         .await
     }

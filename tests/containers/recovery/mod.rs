@@ -1,5 +1,6 @@
 //! Tests recovery: processes are killed, stopped and restarted at any point, and backends are unavailable.
 
+mod bad_ledgers;
 mod balances;
 mod docker_unavailable;
 mod endurance;

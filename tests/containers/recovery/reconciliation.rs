@@ -28,15 +28,15 @@ const TOKEN_FILE: &str = "/TOKEN_FILE";
 const TOKEN: &str = "sink-secret-of-this-test";
 
 /// World whose upstream has a ledger, with a running `sluice up`.
-struct Reconciled {
-    world: World,
-    ledger: ScriptedLedger,
+pub(super) struct Reconciled {
+    pub(super) world: World,
+    pub(super) ledger: ScriptedLedger,
     up: Up,
 }
 
 impl Reconciled {
     /// Starts one whose section `[billing]` has these settings.
-    async fn with(billing: &str) -> Self {
+    pub(super) async fn with(billing: &str) -> Self {
         let upstream = ScriptedUpstream::start().await.unwrap();
         let ledger = ScriptedLedger::in_front_of(upstream.address()).await;
         let toml = format!(
@@ -71,7 +71,7 @@ impl Reconciled {
     }
 
     /// Returns the metrics of `sluice up`.
-    async fn metrics(&self) -> String {
+    pub(super) async fn metrics(&self) -> String {
         self.api().get("/metrics").await.text()
     }
 
@@ -83,7 +83,7 @@ impl Reconciled {
     }
 
     /// Calls a model `count` times, each for `dollars` according to the ledger, and waits for the receipts.
-    async fn call(&self, count: usize, dollars: Option<f64>) {
+    pub(super) async fn call(&self, count: usize, dollars: Option<f64>) {
         let before = self.charged().await.len();
         self.ledger.charge(dollars);
         let run = self.world.run(&format!("r{before}"), "acct-1").await;
@@ -96,12 +96,12 @@ impl Reconciled {
     }
 
     /// Returns what all receipts of each call add up to, in nano-dollars.
-    async fn charged(&self) -> BTreeMap<String, i64> {
+    pub(super) async fn charged(&self) -> BTreeMap<String, i64> {
         billing::charged(&self.world).await
     }
 
     /// Reconciles the last hour; returns the exit code and the report.
-    async fn reconcile(&self) -> (Option<i32>, Value) {
+    pub(super) async fn reconcile(&self) -> (Option<i32>, Value) {
         billing::reconcile(&self.world).await
     }
 
@@ -120,7 +120,7 @@ impl Reconciled {
         Agent::over_tcp(line.unwrap().parse().unwrap())
     }
 
-    async fn end(self) {
+    pub(super) async fn end(self) {
         self.up.stop(Signal::TERM).await;
         self.world.assert_nothing_left().await;
     }

@@ -3,15 +3,22 @@
 //! A row and a receipt belong together by the call id, which the proxy chose and LiteLLM keeps. Rows are stored with
 //! their findings, and receipts are corrected by adjusting ones. All of that may be repeated. So a pass that was killed
 //! is resumed at the span it was in, and several passes at once harm nothing.
+//!
+//! Nothing that the ledger says holds up billing: a pass has bounds, goes on after what it cannot read, and reports it.
 
+mod bounds;
 mod hint;
 mod reader;
 mod span;
 mod task;
+mod unreadable;
 
 use std::sync::Arc;
 
-use platform_core::{limit::Millis, spend::SpendRow};
+use platform_core::{
+    limit::Millis,
+    spend::{SpendPage, SpendRow},
+};
 use runner_control_client::{self as control, DataPlane};
 use runner_model::{failpoint::Point, receipt::Correction, reconciliation::Finding};
 use runner_store::{
@@ -21,10 +28,12 @@ use runner_store::{
 use runner_telemetry::metrics::Metrics;
 use tokio::sync::Notify;
 
-pub use self::task::ReconciliationTask;
+pub use self::{bounds::PassBound, task::ReconciliationTask, unreadable::UnreadablePart};
 use self::{
+    bounds::{MAX_LEFT_OUT, PASS, ReadMeter},
     reader::{SpanRead, read_span},
     span::{Span, Spans},
+    unreadable::UnreadableParts,
 };
 
 /// Most rows of one transaction: others of the store wait for it.
@@ -50,11 +59,6 @@ pub enum ReconcileError {
     /// Another process has the lease on the ledger, or took it because this one was too slow.
     #[error("another process reconciles: try again later")]
     Busy,
-    /// The ledger changes faster than it is read.
-    #[error(
-        "the upstream's ledger changes while it is read: more calls begin within a second than one page holds. Try again later"
-    )]
-    Unstable,
 }
 
 /// First call that a reconciliation covers.
@@ -71,8 +75,19 @@ pub enum ReconcileFrom {
 pub struct Reconciliation {
     /// Time that it covers.
     pub span: LedgerSpan,
-    /// Findings of this and earlier reconciliations in that time.
+    /// Findings of this and earlier reconciliations in that time, and parts that this one could not read.
     pub report: LedgerReport,
+    /// First of those parts.
+    pub unreadable: Vec<UnreadablePart>,
+    /// Bound at which it stopped, if it did: the next one goes on there.
+    pub stopped: Option<PassBound>,
+}
+
+/// End of a pass.
+struct PassEnd {
+    span: LedgerSpan,
+    unreadable: UnreadableParts,
+    stopped: Option<PassBound>,
 }
 
 /// Reader of the upstream's ledger that corrects receipts.
@@ -123,9 +138,11 @@ impl Reconciler {
         if passed.is_err() {
             self.store.release_ledger(&self.holder).await?;
         }
-        let span = passed?;
-        let report = self.store.ledger_report(span, max_differences).await?;
-        Ok(Reconciliation { span, report })
+        let PassEnd { span, unreadable, stopped } = passed?;
+        let mut report = self.store.ledger_report(span, max_differences).await?;
+        report.counts.insert(Finding::Unreadable, unreadable.count());
+        self.metrics.reconciled(Finding::Unreadable, unreadable.count());
+        Ok(Reconciliation { span, report, unreadable: unreadable.first(max_differences), stopped })
     }
 
     /// Returns the time since the last reconciliation that left no gap, of any process; `None` before the first.
@@ -140,7 +157,7 @@ impl Reconciler {
         from: ReconcileFrom,
         delay: Millis,
         progress: LedgerProgress,
-    ) -> Result<LedgerSpan, ReconcileError> {
+    ) -> Result<PassEnd, ReconcileError> {
         let now = progress.now;
         let from = self.start(from, delay, progress).await?;
         let position = match progress.unfinished.filter(|pass| is_resumable(*pass, from, now)) {
@@ -151,14 +168,20 @@ impl Reconciler {
             }
         };
         let terms = ComparisonTerms { delay, earlier: progress.earlier };
+        let mut unreadable = UnreadableParts::default();
         // The next second: LiteLLM compares with whole ones.
-        self.read(Spans::new(seconds(position), seconds(now) + 1), terms).await?;
+        let mut spans = Spans::new(seconds(position), seconds(now) + 1);
+        if let Some(bound) = self.read(&mut spans, terms, &mut unreadable).await? {
+            self.store.stop_ledger_pass(&self.holder, unread(progress)).await?;
+            let span = LedgerSpan { from, until: spans.position(), now, delay };
+            return Ok(PassEnd { span, unreadable, stopped: Some(bound) });
+        }
         let span = LedgerSpan { from, until: now.after(CLOCK_SKEW), now, delay };
         let missing = self.store.newly_missing(span, progress.earlier.map(|earlier| earlier.began)).await?;
         self.metrics.reconciled(Finding::Missing, missing);
         self.store.end_ledger_pass(&self.holder, unread(progress)).await?;
         self.metrics.reconciliation_succeeded(seconds(now));
-        Ok(span)
+        Ok(PassEnd { span, unreadable, stopped: None })
     }
 
     /// Returns the time of the first calls that a pass covers.
@@ -179,18 +202,40 @@ impl Reconciler {
         Ok(earliest.before(CLOCK_SKEW))
     }
 
-    async fn read(&self, mut spans: Spans, terms: ComparisonTerms) -> Result<(), ReconcileError> {
+    /// Reads `spans` up to their end, or until a bound is reached.
+    async fn read(
+        &self,
+        spans: &mut Spans,
+        terms: ComparisonTerms,
+        unreadable: &mut UnreadableParts,
+    ) -> Result<Option<PassBound>, ReconcileError> {
+        let mut meter = ReadMeter::start();
+        let mut left_out = 0;
         while let Some(span) = spans.next() {
-            match read_span(&self.data_plane, span, async |rows| self.compare(rows, terms).await).await? {
-                SpanRead::Divide => spans.divide(span),
-                SpanRead::Unstable => return Err(ReconcileError::Unstable),
-                SpanRead::Whole(rows) => {
-                    self.record_position(span).await?;
-                    spans.advance(span, rows);
+            let take = async |page: SpendPage| {
+                page.unreadable.into_iter().for_each(|row| unreadable.add_row(row, span));
+                self.compare(page.rows, terms).await
+            };
+            let rows = match read_span(&self.data_plane, span, &mut meter, take).await? {
+                SpanRead::Divide => {
+                    spans.divide(span);
+                    continue;
                 }
+                SpanRead::LeftOut => {
+                    unreadable.add_span(span);
+                    left_out += 1;
+                    0
+                }
+                SpanRead::Whole(rows) => rows,
+            };
+            self.record_position(span).await?;
+            spans.advance(span, rows);
+            let bound = (left_out >= MAX_LEFT_OUT).then_some(PassBound::LeftOut);
+            if let Some(bound) = bound.or_else(|| meter.reached(PASS)) {
+                return Ok(spans.next().map(|_rest| bound));
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     /// Compares a page with receipts, and corrects those.
@@ -226,8 +271,7 @@ impl Reconciler {
     }
 
     async fn record_position(&self, span: Span) -> Result<(), ReconcileError> {
-        let position = UnixMillis(i64::try_from(span.until.saturating_mul(1000)).unwrap_or(i64::MAX));
-        let advanced = self.store.advance_ledger_pass(&self.holder, position, self.lease).await?;
+        let advanced = self.store.advance_ledger_pass(&self.holder, span.ended(), self.lease).await?;
         Point::LedgerPassed.reach();
         match advanced {
             LedgerAdvance::Recorded => Ok(()),

@@ -4,18 +4,23 @@
 //! others from one page to the next. A span counts as read only if all its pages had the same total, and as many
 //! different rows. Otherwise it is read again, and after some attempts in shorter spans: a span of one page cannot change
 //! between its pages.
+//!
+//! The total, the rows and their number are the ledger's word. So none of them decides how long a span is read.
 
 use std::{
     collections::HashSet,
     hash::{BuildHasher, RandomState},
 };
 
-use platform_core::spend::{SpendPage, SpendRow};
+use platform_core::spend::SpendPage;
 use runner_control_client::{self as control, DataPlane};
 
-use super::span::Span;
+use super::{
+    bounds::{ReadMeter, SPAN},
+    span::Span,
+};
 
-/// Most attempts to read a span, before it is divided or given up.
+/// Most attempts to read a span, before it is divided or left out.
 const MAX_ATTEMPTS: u32 = 5;
 
 /// Source of pages.
@@ -35,27 +40,41 @@ impl Pages for DataPlane {
 pub(super) enum SpanRead {
     /// All rows were read: so many.
     Whole(u64),
-    /// The span has too many rows, or changes while it is read.
+    /// The span has too much in it, or changes while it is read.
     Divide,
-    /// The span changes while it is read, and is the shortest one.
-    Unstable,
+    /// The same, and the span is the shortest one.
+    LeftOut,
+}
+
+impl SpanRead {
+    /// Returns the result for a `span` that is not read whole.
+    const fn not_whole(span: Span) -> Self {
+        if span.can_be_divided() { Self::Divide } else { Self::LeftOut }
+    }
 }
 
 /// Attempt to read a span.
 struct Attempt {
     /// Number of rows according to the first page.
     total: u64,
-    /// Hashes of the rows' ids. A collision only repeats the attempt.
+    /// Hashes of what tells rows apart. A collision only repeats the attempt.
     ids: HashSet<u64>,
     hasher: RandomState,
 }
 
 impl Attempt {
-    /// Counts the rows of a page. Returns whether the span is as it was.
+    fn new(total: u64) -> Self {
+        Self { total, ids: HashSet::new(), hasher: RandomState::new() }
+    }
+
+    /// Counts the rows of a page. Returns whether the span is as it was, and more of it can come.
     fn add(&mut self, page: &SpendPage) -> bool {
         let is_same = !page.capped && page.total == self.total;
-        let mut ids = page.rows.iter().map(|row| self.hasher.hash_one(row.request_id.as_str()));
-        is_same && ids.all(|id| self.ids.insert(id))
+        let ids = page.rows.iter().map(|row| row.request_id.as_str());
+        let mut ids = ids.chain(page.unreadable.iter().map(|row| row.sha256.as_str())).peekable();
+        let has_rows = ids.peek().is_some();
+        let are_new = ids.all(|id| self.ids.insert(self.hasher.hash_one(id)));
+        is_same && has_rows && are_new && (self.ids.len() as u64) < self.total
     }
 
     fn is_whole(&self) -> bool {
@@ -63,36 +82,42 @@ impl Attempt {
     }
 }
 
-/// Reads a span of the ledger, and passes each page to `take`. Rows may be passed several times.
+/// Reads a span of the ledger, adds its pages to `meter`, and passes each to `take`. Rows may be passed several times.
 ///
 /// # Errors
 /// If a page cannot be read, or `take` fails.
 pub(super) async fn read_span<E: From<control::Error>>(
     pages: &impl Pages,
     span: Span,
-    mut take: impl AsyncFnMut(Vec<SpendRow>) -> Result<(), E>,
+    meter: &mut ReadMeter,
+    mut take: impl AsyncFnMut(SpendPage) -> Result<(), E>,
 ) -> Result<SpanRead, E> {
+    let mut of_span = ReadMeter::start();
     for _attempt in 0..MAX_ATTEMPTS {
-        let mut page = pages.page(span, 1).await?;
-        if (page.capped && span.can_be_divided()) || span.is_too_large(page.total) {
-            return Ok(SpanRead::Divide);
-        }
-        let mut attempt = Attempt { total: page.total, ids: HashSet::new(), hasher: RandomState::new() };
-        let mut number = 1;
-        loop {
-            let goes_on = attempt.add(&page) && !attempt.is_whole() && !page.rows.is_empty();
-            take(page.rows).await?;
+        let mut attempt: Option<Attempt> = None;
+        for number in 1.. {
+            let page = match pages.page(span, number).await {
+                Err(error) if error.is_page_too_large() => return Ok(SpanRead::not_whole(span)),
+                page => page?,
+            };
+            meter.add(&page);
+            of_span.add(&page);
+            let is_too_large = span.is_too_large(page.total) || page.capped && span.can_be_divided();
+            if is_too_large || of_span.reached(SPAN).is_some() {
+                return Ok(SpanRead::not_whole(span));
+            }
+            let attempt = attempt.get_or_insert_with(|| Attempt::new(page.total));
+            let goes_on = attempt.add(&page);
+            take(page).await?;
+            if attempt.is_whole() {
+                return Ok(SpanRead::Whole(attempt.total));
+            }
             if !goes_on {
                 break;
             }
-            number += 1;
-            page = pages.page(span, number).await?;
-        }
-        if attempt.is_whole() {
-            return Ok(SpanRead::Whole(attempt.total));
         }
     }
-    Ok(if span.can_be_divided() { SpanRead::Divide } else { SpanRead::Unstable })
+    Ok(SpanRead::not_whole(span))
 }
 
 #[cfg(test)]
@@ -100,13 +125,14 @@ mod tests {
     use std::cell::{Cell, RefCell};
 
     use platform_core::{
-        spend::{SpendEnd, SpendKey},
+        spend::{SpendEnd, SpendKey, SpendRow, UnreadableRow},
         untrusted::JournalText,
     };
 
     use super::*;
 
-    const SPAN: Span = Span { from: 0, until: 60 };
+    const HOUR: Span = Span { from: 0, until: 3600 };
+    const SHORTEST: Span = Span { from: 0, until: 1 };
 
     fn row(id: u32) -> SpendRow {
         SpendRow {
@@ -120,6 +146,10 @@ mod tests {
             account: None,
             key: SpendKey::Own,
         }
+    }
+
+    fn page_of(total: u64, rows: Vec<SpendRow>) -> SpendPage {
+        SpendPage { total, capped: false, rows, unreadable: Vec::new(), bytes: 1000 }
     }
 
     /// Ledger that shows two rows on a page, and changes by a script before each page.
@@ -147,17 +177,21 @@ mod tests {
             let rows = self.rows.borrow();
             let start = usize::try_from(page - 1).unwrap() * 2;
             let shown = rows.iter().skip(start).take(2).copied().map(row).collect();
-            Ok(SpendPage { total: rows.len() as u64, capped: self.capped, rows: shown })
+            Ok(SpendPage { capped: self.capped, ..page_of(rows.len() as u64, shown) })
         }
     }
 
-    async fn read(pages: &ScriptedPages) -> (SpanRead, Vec<String>) {
+    async fn read(pages: &impl Pages) -> (SpanRead, Vec<String>) {
+        read_in(pages, HOUR).await
+    }
+
+    async fn read_in(pages: &impl Pages, span: Span) -> (SpanRead, Vec<String>) {
         let mut taken = Vec::new();
-        let take = async |rows: Vec<SpendRow>| {
-            taken.extend(rows.iter().map(|row| row.request_id.to_string()));
+        let take = async |page: SpendPage| {
+            taken.extend(page.rows.iter().map(|row| row.request_id.to_string()));
             Ok::<_, control::Error>(())
         };
-        let read = read_span(pages, SPAN, take).await.unwrap();
+        let read = read_span(pages, span, &mut ReadMeter::start(), take).await.unwrap();
         taken.sort();
         taken.dedup();
         (read, taken)
@@ -192,12 +226,80 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_shortest_span_that_never_rests_fails() {
+    async fn a_shortest_span_that_never_rests_is_left() {
         let coming: Vec<_> =
             (2..100).map(|request| (request, 100 + u32::try_from(request).unwrap())).collect();
         let pages = ScriptedPages::of(&[1, 2, 3, 4], &coming);
-        let shortest = Span { from: 0, until: 1 };
-        let take = async |_rows| Ok::<_, control::Error>(());
-        assert_eq!(read_span(&pages, shortest, take).await.unwrap(), SpanRead::Unstable);
+        assert_eq!(read_in(&pages, SHORTEST).await.0, SpanRead::LeftOut);
+        let control = ScriptedPages::of(&[1, 2, 3, 4], &[]);
+        assert_eq!(read_in(&control, SHORTEST).await.0, SpanRead::Whole(4));
+    }
+
+    /// Ledger whose pages never end: each has rows of its own.
+    struct EndlessPages {
+        total: u64,
+        /// Bytes of each page.
+        bytes: u64,
+        asked: Cell<u32>,
+    }
+
+    impl Pages for EndlessPages {
+        async fn page(&self, _span: Span, _page: u64) -> Result<SpendPage, control::Error> {
+            self.asked.set(self.asked.get() + 1);
+            Ok(SpendPage { bytes: self.bytes, ..page_of(self.total, vec![row(self.asked.get())]) })
+        }
+    }
+
+    #[tokio::test]
+    async fn pages_without_end_are_not_read() {
+        const PAGE: u64 = 32 << 20;
+        let table = [
+            (1_000_000_000_000_000, 1000, 1),
+            // More rows than the total.
+            (0, 1000, MAX_ATTEMPTS),
+            // Each page is within its bound, and all of them are not.
+            (5_000, PAGE, 32),
+        ];
+        for (total, bytes, most) in table {
+            for (span, expected) in [(HOUR, SpanRead::Divide), (SHORTEST, SpanRead::LeftOut)] {
+                let pages = EndlessPages { total, bytes, asked: Cell::new(0) };
+                assert_eq!(read_in(&pages, span).await.0, expected, "{total}");
+                assert!(pages.asked.get() <= most, "{total}: {} pages", pages.asked.get());
+            }
+        }
+        let control = EndlessPages { total: 1, bytes: PAGE, asked: Cell::new(0) };
+        assert_eq!(read(&control).await.0, SpanRead::Whole(1));
+    }
+
+    /// Ledger with pages that the proxy does not take.
+    struct LargePages;
+
+    impl Pages for LargePages {
+        async fn page(&self, _span: Span, _page: u64) -> Result<SpendPage, control::Error> {
+            let code = "ledger_page_too_large".to_owned();
+            Err(control::Error::Refused { code, message: String::new() })
+        }
+    }
+
+    #[tokio::test]
+    async fn a_page_that_is_too_large_stops_no_pass() {
+        assert_eq!(read_in(&LargePages, HOUR).await.0, SpanRead::Divide);
+        assert_eq!(read_in(&LargePages, SHORTEST).await.0, SpanRead::LeftOut);
+    }
+
+    /// Ledger with one page: a row that can be read, and one that cannot.
+    struct BadRow;
+
+    impl Pages for BadRow {
+        async fn page(&self, _span: Span, _page: u64) -> Result<SpendPage, control::Error> {
+            let [field, sha256] = ["spend", "0a1b"].map(JournalText::of);
+            let bad = UnreadableRow { request_id: None, began_ms: None, field, sha256 };
+            Ok(SpendPage { unreadable: vec![bad], ..page_of(2, vec![row(1)]) })
+        }
+    }
+
+    #[tokio::test]
+    async fn an_unreadable_row_counts_as_read() {
+        assert_eq!(read(&BadRow).await, (SpanRead::Whole(2), vec!["chatcmpl-1".to_owned()]));
     }
 }

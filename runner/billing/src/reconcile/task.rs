@@ -3,7 +3,7 @@
 use std::{convert::Infallible, time::Duration};
 
 use bytes::Bytes;
-use platform_core::limit::Millis;
+use platform_core::{limit::Millis, untrusted::JournalText};
 use platform_runtime::{report, settings::Billing};
 use runner_engine::current_settings::CurrentSettings;
 use runner_model::reconciliation::Finding;
@@ -13,7 +13,9 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-use super::{ReconcileError, ReconcileFrom, Reconciler, hint::earliest_call};
+use super::{
+    PassBound, ReconcileError, ReconcileFrom, Reconciler, Reconciliation, UnreadablePart, hint::earliest_call,
+};
 
 /// Longest time for which a change of the interval may go unnoticed.
 const RELOAD_INTERVAL: Duration = Duration::from_secs(60);
@@ -21,6 +23,8 @@ const RELOAD_INTERVAL: Duration = Duration::from_secs(60);
 const MAX_HINT_DELAY: Millis = Millis::seconds(15);
 /// Differences in the log of one pass.
 const LOGGED_DIFFERENCES: u32 = 3;
+/// Delay before a pass that goes on where the last one has reached a bound.
+const RESUME_DELAY: Duration = Duration::from_secs(60);
 
 /// Task that reconciles receipts.
 #[derive(Debug)]
@@ -46,13 +50,15 @@ impl ReconciliationTask {
     pub async fn run(mut self) -> Infallible {
         let mut last = self.last().await;
         let mut hinted: Option<HintedPass> = None;
+        let mut resumed: Option<Instant> = None;
         loop {
             let Billing { reconcile_every, ledger_delay, .. } = self.settings.get().billing;
             let every = reconcile_every.map_or(Duration::ZERO, Millis::duration);
             self.reconciler.metrics.set_reconciliation_interval(every);
             let now = Instant::now();
             let interval = reconcile_every.map(|every| last.map_or(now, |last| last + every.duration()));
-            let due = [interval, hinted.as_ref().map(|pass| pass.due)].into_iter().flatten().min();
+            let hint = hinted.as_ref().map(|pass| pass.due);
+            let due = [interval, hint, resumed].into_iter().flatten().min();
             let reload = now + RELOAD_INTERVAL;
             tokio::select! {
                 () = sleep_until(due.map_or(reload, |due| due.min(reload))) => {}
@@ -62,8 +68,9 @@ impl ReconciliationTask {
                 }
             }
             if due.is_some_and(|due| due <= Instant::now()) {
-                self.reconcile(hinted.take().map(|pass| pass.earliest), ledger_delay).await;
+                let stopped = self.reconcile(hinted.take().map(|pass| pass.earliest), ledger_delay).await;
                 last = Some(Instant::now());
+                resumed = stopped.map(|_bound| Instant::now() + RESUME_DELAY);
             }
         }
     }
@@ -83,26 +90,46 @@ impl ReconciliationTask {
         }
     }
 
-    async fn reconcile(&self, hinted: Option<UnixMillis>, delay: Millis) {
+    /// Reconciles once. Returns the bound at which the pass stopped, if it did.
+    async fn reconcile(&self, hinted: Option<UnixMillis>, delay: Millis) -> Option<PassBound> {
         let from = ReconcileFrom::Unread(hinted);
-        let report = match self.reconciler.reconcile(from, delay, LOGGED_DIFFERENCES).await {
-            Ok(reconciliation) => reconciliation.report,
-            Err(ReconcileError::Busy) => return tracing::debug!("another process reconciles"),
-            Err(error) => {
-                return tracing::warn!(error = report::chain(&error), "receipts are not reconciled");
+        match self.reconciler.reconcile(from, delay, LOGGED_DIFFERENCES).await {
+            Ok(reconciliation) => {
+                log_differences(&reconciliation);
+                return reconciliation.stopped;
             }
-        };
-        let count = |finding| report.counts.get(&finding).copied().unwrap_or_default();
-        if report.counts.iter().any(|(finding, count)| finding.is_difference() && *count > 0) {
-            tracing::warn!(
-                missing = count(Finding::Missing),
-                late = count(Finding::Late),
-                collapsed = count(Finding::Collapsed),
-                foreign = count(Finding::Foreign),
-                first = ?report.differences.first().map(|difference| &difference.subject),
-                "the upstream's ledger differs from the receipts: see `sluice billing reconcile`"
-            );
+            Err(ReconcileError::Busy) => tracing::debug!("another process reconciles"),
+            Err(error) => tracing::warn!(error = report::chain(&error), "receipts are not reconciled"),
         }
+        None
+    }
+}
+
+fn log_differences(reconciliation: &Reconciliation) {
+    let Reconciliation { report, unreadable, stopped, .. } = reconciliation;
+    let count = |finding| report.counts.get(&finding).copied().unwrap_or_default();
+    if report.counts.iter().any(|(finding, count)| finding.is_difference() && *count > 0) {
+        tracing::warn!(
+            missing = count(Finding::Missing),
+            late = count(Finding::Late),
+            collapsed = count(Finding::Collapsed),
+            foreign = count(Finding::Foreign),
+            unreadable = count(Finding::Unreadable),
+            first = ?report.differences.first().map(|difference| &difference.subject),
+            "the upstream's ledger differs from the receipts: see `sluice billing reconcile`"
+        );
+    }
+    for UnreadablePart { began, field, request_id, sha256 } in unreadable {
+        let text = |text: &Option<JournalText>| text.as_ref().map(ToString::to_string);
+        let row = text(request_id);
+        let sha256 = text(sha256);
+        tracing::warn!(began = began.0, %field, row, sha256, "a part of the upstream's ledger cannot be read");
+    }
+    if let Some(bound) = stopped {
+        tracing::warn!(
+            bound = bound.words(),
+            "the reconciliation stopped at a bound, and goes on there later"
+        );
     }
 }
 

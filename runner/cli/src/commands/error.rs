@@ -184,7 +184,7 @@ impl From<ReconcileError> for Error {
         match error {
             ReconcileError::Proxy(error) => error.into(),
             ReconcileError::Store(error) => error.into(),
-            busy @ (ReconcileError::Busy | ReconcileError::Unstable) => Self::LedgerInUse(busy),
+            busy @ ReconcileError::Busy => Self::LedgerInUse(busy),
         }
     }
 }

@@ -29,6 +29,7 @@ crate::on_both!(
     one_process_at_a_time_reads_the_ledger,
     a_pass_is_resumed_where_it_was_stopped,
     a_pass_after_a_gap_covers_nothing,
+    a_stopped_pass_is_read_up_to_its_position,
 );
 
 /// Cost of each call in `calls`.
@@ -253,4 +254,23 @@ async fn a_pass_after_a_gap_covers_nothing(database: Database) {
     // Older calls may be read again, and further back.
     assert_eq!(pass(&store, 200, 600, 500).await, (Some(100), Some(600)));
     assert_eq!(pass(&store, 50, 600, 600).await, (Some(50), Some(600)));
+}
+
+async fn a_stopped_pass_is_read_up_to_its_position(database: Database) {
+    let store = database.open().await;
+    let worker = Worker::named("one");
+    let stop = async |from, until, unread| {
+        progress(&store, &worker).await;
+        store.begin_ledger_pass(&worker, UnixMillis(from)).await.unwrap();
+        store.advance_ledger_pass(&worker, UnixMillis(until), LEASE).await.unwrap();
+        store.stop_ledger_pass(&worker, UnixMillis(unread)).await.unwrap();
+        progress(&store, &worker).await
+    };
+    let stopped = stop(100, 250, 100).await;
+    assert_eq!((stopped.earlier, stopped.covered_until), (None, Some(UnixMillis(250))));
+    assert_eq!(stopped.unfinished.map(|pass| pass.position), Some(UnixMillis(250)));
+    assert_eq!(store.last_ledger_pass().await.unwrap(), None, "it is no success");
+    // One after a gap leaves its calls to the next.
+    assert_eq!(stop(400, 500, 250).await.covered_until, Some(UnixMillis(250)));
+    assert_eq!(pass(&store, 250, 500, 250).await, (Some(250), Some(500)), "the control");
 }

@@ -41,14 +41,15 @@ Examples:
   sluice billing reconcile --since 24h --json
 
 Outcomes:
-  agreed     receipt and ledger have the same amount
-  corrected  they had not: an adjusting receipt has the difference
-  unpriced   the ledger knows no price either, so the receipt stays
-  late       the row came after its call was counted as missing
-  missing    a receipt without a row
-  collapsed  several calls were written to one row
-  foreign    a row of no call of this installation, or of another account than the call's
-Exit code 1 if there are late, missing, collapsed or foreign ones. A late row has one of the other outcomes, too.")]
+  agreed       receipt and ledger have the same amount
+  corrected    they had not: an adjusting receipt has the difference
+  unpriced     the ledger knows no price either, so the receipt stays
+  late         the row came after its call was counted as missing
+  missing      a receipt without a row
+  collapsed    several calls were written to one row
+  foreign      a row of no call of this installation, or of another account than the call's
+  unreadable   a row that is not as LiteLLM writes it, or a second that has no end: their calls stay as they are
+Exit code 1 if there are late, missing, collapsed, foreign or unreadable ones, or if it stopped at a bound. A late row has one of the other outcomes, too.")]
     Reconcile(reconcile::Arguments),
     /// Write all receipts, one a line, as NDJSON or CSV
     ///

@@ -6,15 +6,16 @@ use std::{
     time::Duration,
 };
 
+use platform_core::untrusted::JournalText;
 use platform_runtime::{
     retry::{Backoff, retry_until},
     terminal,
 };
 use runner_audit::When;
-use runner_billing::{ReconcileError, ReconcileFrom, Reconciler, Reconciliation};
+use runner_billing::{PassBound, ReconcileError, ReconcileFrom, Reconciler, Reconciliation, UnreadablePart};
 use runner_control_client::DataPlane;
 use runner_model::reconciliation::Finding;
-use runner_store::{LedgerDifference, UnixMillis};
+use runner_store::{LedgerDifference, LedgerReport, UnixMillis};
 use runner_telemetry::metrics::Metrics;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
@@ -61,21 +62,38 @@ pub(super) async fn reconcile(context: &Context, arguments: Arguments) -> Result
     } else {
         write_tables(&mut out, &reconciliation)?;
     }
+    let Reconciliation { report, stopped, .. } = reconciliation;
     let differs = |(finding, count): (&Finding, &u64)| finding.is_difference() && *count > 0;
-    Ok(if reconciliation.report.counts.iter().any(differs) { Exit::Failure } else { Exit::Success })
+    let is_good = stopped.is_none() && !report.counts.iter().any(differs);
+    Ok(if is_good { Exit::Success } else { Exit::Failure })
 }
 
 fn write_tables(out: &mut impl Write, reconciliation: &Reconciliation) -> io::Result<()> {
-    let Reconciliation { span, report } = reconciliation;
-    writeln!(out, "Calls from {} to {}\n", format_time(span.from), format_time(span.now))?;
+    let Reconciliation { span, report, unreadable, stopped } = reconciliation;
+    let until = stopped.map_or(span.now, |_bound| span.until);
+    writeln!(out, "Calls from {} to {}\n", format_time(span.from), format_time(until))?;
     let mut counts = Table::new(["OUTCOME", "COUNT"]);
     for (finding, count) in &report.counts {
         counts.row([finding.word().to_owned(), count.to_string()]);
     }
     write!(out, "{counts}")?;
-    if report.differences.is_empty() {
-        return Ok(());
+    if !report.differences.is_empty() {
+        write!(out, "\n{}", differences_table(report))?;
     }
+    if !unreadable.is_empty() {
+        write!(out, "\n{}", unreadable_table(unreadable))?;
+    }
+    if let Some(bound) = stopped {
+        let bound = bound.words();
+        writeln!(
+            out,
+            "\nStopped at the bound of {bound}. Run `sluice billing reconcile` again: it goes on there."
+        )?;
+    }
+    Ok(())
+}
+
+fn differences_table(report: &LedgerReport) -> Table<6> {
     let mut table = Table::new(["OUTCOME", "BEGAN", "ACCOUNT", "MODEL", "RECEIPT OR ROW", "CALL"]);
     for difference in &report.differences {
         let LedgerDifference { finding, subject, call_id, account, model, began } = difference;
@@ -89,15 +107,34 @@ fn write_tables(out: &mut impl Write, reconciliation: &Reconciliation) -> io::Re
             shown(call_id),
         ]);
     }
-    write!(out, "\n{table}")
+    table
+}
+
+fn unreadable_table(parts: &[UnreadablePart]) -> Table<4> {
+    let mut table = Table::new(["UNREADABLE", "BEGAN", "ROW", "SHA-256"]);
+    for UnreadablePart { began, field, request_id, sha256 } in parts {
+        let shown = |text: &Option<JournalText>| text.as_ref().map_or("-", JournalText::as_str).to_owned();
+        table.row([field.to_string(), format_time(*began), shown(request_id), shown(sha256)]);
+    }
+    table
 }
 
 fn to_json(reconciliation: &Reconciliation) -> Value {
-    let Reconciliation { span, report } = reconciliation;
+    let Reconciliation { span, report, unreadable, stopped } = reconciliation;
     let counts: Map<String, Value> =
         report.counts.iter().map(|(finding, count)| (finding.word().to_owned(), json!(count))).collect();
     let differences: Vec<_> = report.differences.iter().map(difference_json).collect();
-    json!({ "from_ms": span.from, "until_ms": span.now, "counts": counts, "differences": differences })
+    let unreadable: Vec<_> = unreadable.iter().map(unreadable_json).collect();
+    let until = stopped.map_or(span.now, |_bound| span.until);
+    json!({
+        "from_ms": span.from, "until_ms": until, "counts": counts, "differences": differences,
+        "unreadable": unreadable, "stopped": stopped.map(PassBound::words),
+    })
+}
+
+fn unreadable_json(part: &UnreadablePart) -> Value {
+    let UnreadablePart { began, field, request_id, sha256 } = part;
+    json!({ "field": field, "request_id": request_id, "began_ms": began, "sha256": sha256 })
 }
 
 fn difference_json(difference: &LedgerDifference) -> Value {
