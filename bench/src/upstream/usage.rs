@@ -7,7 +7,7 @@
 //! | of these cached | a quarter, rounded down |
 //! | completion tokens | words of the answer; of a tool call, fragments of its arguments |
 //! | of these reasoning | a fifth, rounded down |
-//! | price | 1 µ$ per prompt token and 2 µ$ per completion token |
+//! | price | 1 µ$ per prompt token and 2 µ$ per completion token; a stream of messages tells that of its last event |
 
 use serde_json::{Value, json};
 
@@ -88,6 +88,13 @@ impl Usage {
         }))
     }
 
+    /// Returns the usage in the last event of a stream of messages, as LiteLLM passes it on: the output alone, with the
+    /// price of that (`include_cost_in_streaming_usage`).
+    pub(super) fn of_last_message_event(&self) -> Value {
+        let price = self.price.map(|_whole| Self { prompt: 0, ..*self }.price());
+        Self { price, ..*self }.priced(json!({ "output_tokens": self.completion }))
+    }
+
     fn priced(&self, mut usage: Value) -> Value {
         if let Some(price) = self.price {
             usage["cost"] = price.dollars().into();
@@ -124,6 +131,9 @@ mod tests {
         assert_eq!((usage.prompt, usage.cached(), usage.completion, usage.reasoning()), (9, 2, 10, 2));
         assert_eq!(usage.price().micro_dollars, 29);
         assert_eq!(usage.of_messages()["input_tokens"], 7);
+        let told = Usage { price: Some(usage.price()), ..usage };
+        assert_eq!(told.of_last_message_event(), json!({ "output_tokens": 10, "cost": 2e-5 }));
+        assert_eq!(usage.of_last_message_event(), json!({ "output_tokens": 10 }));
     }
 
     #[test]

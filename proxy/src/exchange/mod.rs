@@ -13,6 +13,7 @@ mod authorize;
 mod body;
 mod call;
 mod context;
+mod cost;
 mod forward;
 #[cfg(feature = "internals")]
 pub(crate) mod fuzzing;

@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use platform_core::{
     budget::Price,
     id::CallId,
-    money::NanoDollars,
     record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
     route::Route,
 };
 
-use super::identify::Caller;
+use super::{cost, identify::Caller};
 use crate::{
     trace::Progress,
     usage::{
@@ -111,7 +110,7 @@ impl RecordBuilder {
         record.model_answered = report.model;
         record.finish_reason = report.finish;
         record.tools = report.tools;
-        record.cost_nanodollars = report.cost.or(record.cost_nanodollars);
+        record.cost_nanodollars = cost::reported(report.cost, record).or(record.cost_nanodollars);
     }
 
     /// Returns the record of a call that has ended.
@@ -149,7 +148,6 @@ impl RecordBuilder {
         let Self { record, media, text_bytes, granted, price, .. } = self;
         record.outcome = outcome;
         record.duration_us = duration_us;
-        let is_partial = record.tokens_source == TokensSource::Partial;
         match (record.tokens_source, record.outcome) {
             (TokensSource::Exact, _) => {}
             _ if !may_cost => {}
@@ -160,19 +158,7 @@ impl RecordBuilder {
             }
             _ => assume_most(record, *granted, text_bytes.saturating_add(max_hidden_tokens(silent_us))),
         }
-        let price = price.filter(|_| record.tokens_source != TokensSource::None);
-        (record.cost_nanodollars, record.cost_source) = match (record.cost_nanodollars, price) {
-            // The upstream reported the cost of the tokens that it had counted by then.
-            (Some(reported), Some(price)) if is_partial && price.of(&record.tokens) > reported => {
-                (Some(price.of(&record.tokens)), CostSource::Priced)
-            }
-            // LiteLLM reports a cost of 0 for a model whose price it does not know.
-            (None | Some(NanoDollars(0)), Some(price)) => {
-                (Some(price.of(&record.tokens)), CostSource::Priced)
-            }
-            (Some(reported), _) => (Some(reported), CostSource::Upstream),
-            (None, None) => (None, CostSource::None),
-        };
+        cost::settle(record, *price);
     }
 
     /// Returns whether a model may have worked on the call.

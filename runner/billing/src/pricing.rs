@@ -61,7 +61,9 @@ fn charge(record: &ExchangeRecord, free_models: &BTreeSet<ModelName>) -> (NanoDo
     let is_free = model.is_some_and(|model| free_models.contains(model));
     let used_tokens = record.tokens.input > 0 || record.tokens.output > 0;
     match (record.cost_source, record.cost_nanodollars) {
+        // A journal of an earlier version has the 0 of an upstream that knows no price.
         (CostSource::Upstream, Some(cost)) if cost > NOTHING => (cost, ChargeReason::UpstreamCost),
+        (CostSource::Unconfirmed, Some(cost)) => (cost, ChargeReason::Unconfirmed),
         (CostSource::Priced, Some(cost)) => (cost, ChargeReason::PriceTable),
         _ if !used_tokens => (NOTHING, ChargeReason::NoUsage),
         _ if is_free => (NOTHING, ChargeReason::FreeModel),
@@ -105,11 +107,12 @@ mod tests {
 
     #[test]
     fn the_first_known_price_applies() {
-        use ChargeReason::{FreeModel, NoUsage, PriceTable, Unpriced, UpstreamCost};
+        use ChargeReason::{FreeModel, NoUsage, PriceTable, Unconfirmed, Unpriced, UpstreamCost};
         let no_tokens = |record| ExchangeRecord { tokens: Tokens::default(), ..record };
         let table = [
             (priced(CostSource::Upstream, Some(23_000)), vec!["small"], 23_000, UpstreamCost),
             (priced(CostSource::Priced, Some(7)), vec!["small"], 7, PriceTable),
+            (priced(CostSource::Unconfirmed, Some(7)), vec!["small"], 7, Unconfirmed),
             (priced(CostSource::Priced, Some(0)), vec![], 0, PriceTable),
             (priced(CostSource::Upstream, Some(0)), vec!["small"], 0, FreeModel),
             (priced(CostSource::None, None), vec!["small"], 0, FreeModel),

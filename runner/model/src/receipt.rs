@@ -35,6 +35,8 @@ pub enum ChargeReason {
     UpstreamCost,
     /// The price table gave the cost: an estimate.
     PriceTable,
+    /// The upstream told another cost than the price table gave: the higher one, until the upstream's ledger decides.
+    Unconfirmed,
     /// The model is listed as free.
     FreeModel,
     /// The call used no tokens: the upstream refused it, or the route costs none.
@@ -198,9 +200,10 @@ impl ReceiptKind {
 
 impl ChargeReason {
     /// All reasons, for tables and metrics, in the order in which they are declared.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::UpstreamCost,
         Self::PriceTable,
+        Self::Unconfirmed,
         Self::FreeModel,
         Self::NoUsage,
         Self::Unpriced,
@@ -213,6 +216,7 @@ impl ChargeReason {
         match self {
             Self::UpstreamCost => "upstream_cost",
             Self::PriceTable => "price_table",
+            Self::Unconfirmed => "unconfirmed",
             Self::FreeModel => "free_model",
             Self::NoUsage => "no_usage",
             Self::Unpriced => "unpriced",

@@ -13,6 +13,8 @@ pub enum Finding {
     Corrected,
     /// The ledger has the call without its price, so the receipt stays.
     Unpriced,
+    /// The upstream reported another cost than the price table gave, so the row decides.
+    Unconfirmed,
     /// The call was counted as missing before its row came.
     Late,
     /// The call has a receipt and no row.
@@ -45,10 +47,11 @@ pub struct LedgerFigure {
 
 impl Finding {
     /// All findings, in the order in which reports list them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Agreed,
         Self::Corrected,
         Self::Unpriced,
+        Self::Unconfirmed,
         Self::Late,
         Self::Missing,
         Self::Collapsed,
@@ -63,6 +66,7 @@ impl Finding {
             Self::Agreed => "agreed",
             Self::Corrected => "corrected",
             Self::Unpriced => "unpriced",
+            Self::Unconfirmed => "unconfirmed",
             Self::Late => "late",
             Self::Missing => "missing",
             Self::Collapsed => "collapsed",
@@ -81,7 +85,7 @@ impl Finding {
     #[must_use]
     pub const fn is_difference(self) -> bool {
         match self {
-            Self::Agreed | Self::Corrected | Self::Unpriced => false,
+            Self::Agreed | Self::Corrected | Self::Unpriced | Self::Unconfirmed => false,
             Self::Late | Self::Missing | Self::Collapsed | Self::Foreign | Self::Unreadable => true,
         }
     }

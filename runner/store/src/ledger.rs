@@ -83,6 +83,8 @@ struct RowFinding {
     finding: Finding,
     /// True if the row came after its call was counted as missing.
     is_late: bool,
+    /// True if the row decides between two costs.
+    is_unconfirmed: bool,
 }
 
 /// Owner of the receipt that belongs to a row.
@@ -163,7 +165,7 @@ impl Store {
             Charged::Unknown if UnixMillis(row.began_ms).after(terms.delay).0 > tx.now => return Ok(()),
             Charged::Unknown if row.key == SpendKey::Other => return Ok(()),
             Charged::Unknown | Charged::OfAnotherAccount => {
-                RowFinding { finding: Finding::Foreign, is_late: false }
+                RowFinding { finding: Finding::Foreign, is_late: false, is_unconfirmed: false }
             }
             Charged::Call(found) => {
                 let figure = LedgerFigure::of(row, found.others, sharers);
@@ -174,12 +176,17 @@ impl Store {
                     let call = found.call.clone();
                     comparison.corrections.push(Correction { source: ReceiptSource::LiteLlm, call, amount });
                 }
-                RowFinding { finding, is_late: is_new && found.was_missing(terms) }
+                RowFinding {
+                    finding,
+                    is_late: is_new && found.was_missing(terms),
+                    is_unconfirmed: found.charge.reason == ChargeReason::Unconfirmed,
+                }
             }
         };
         if is_new {
             comparison.new.push(found.finding);
             comparison.new.extend(found.is_late.then_some(Finding::Late));
+            comparison.new.extend(found.is_unconfirmed.then_some(Finding::Unconfirmed));
         }
         self.add_ledger_row(tx, row, found).await?;
         if found.finding == Finding::Collapsed {

@@ -33,6 +33,10 @@ const LIST_MISSING: &str = concat!(
     " ORDER BY called, source_reference LIMIT $5"
 );
 
+/// Counts receipts whose cost was reported and computed differently.
+const COUNT_UNCONFIRMED: &str = "SELECT count(*) FROM receipts WHERE installation = $1 AND called >= $2 AND called < $3 \
+     AND source_system = 'sluicegate' AND charge_reason = 'unconfirmed'";
+
 /// Span of calls that a report covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LedgerSpan {
@@ -49,7 +53,7 @@ pub struct LedgerSpan {
 /// Findings in a span.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerReport {
-    /// Numbers of all findings. A late row is counted a second time by its other finding.
+    /// Numbers of all findings. A call that is late or unconfirmed is counted a second time by its other finding.
     pub counts: BTreeMap<Finding, u64>,
     /// First differences.
     pub differences: Vec<LedgerDifference>,
@@ -106,6 +110,11 @@ impl LedgerDifference {
     }
 }
 
+/// Returns the number in the only column of `row`.
+fn first_count(row: &AnyRow) -> Result<u64, Error> {
+    row.try_get::<i64, _>(0).map(i64::unsigned_abs).map_err(failed(ACTION))
+}
+
 impl Store {
     /// Returns the findings in `span`, with the first `max_differences` in rows and as many in receipts.
     ///
@@ -121,6 +130,8 @@ impl Store {
                 *counts.entry(Finding::Late).or_default() += count::<u64>(row, "late")?;
             }
             counts.insert(Finding::Missing, self.count_missing(span, i64::MIN).await?);
+            let unconfirmed = self.in_span(COUNT_UNCONFIRMED, span).fetch_one(&self.pool).await;
+            counts.insert(Finding::Unconfirmed, first_count(&unconfirmed.map_err(failed(ACTION))?)?);
             let listed = self.in_span(LIST_MISSING, span).bind(span.due()).bind(i64::from(max_differences));
             let receipts = listed.fetch_all(&self.pool).await.map_err(failed(ACTION))?;
             let listed = self.in_span(LIST, span).bind(i64::from(max_differences));
@@ -144,8 +155,7 @@ impl Store {
     /// Counts the calls in `span` that are missing, and whose receipts were stored at `created` or later.
     async fn count_missing(&self, span: LedgerSpan, created: i64) -> Result<u64, Error> {
         let missing = self.in_span(COUNT_MISSING, span).bind(span.due()).bind(created);
-        let row = missing.fetch_one(&self.pool).await.map_err(failed(ACTION))?;
-        row.try_get::<i64, _>(0).map(i64::unsigned_abs).map_err(failed(ACTION))
+        first_count(&missing.fetch_one(&self.pool).await.map_err(failed(ACTION))?)
     }
 
     fn in_span(

@@ -16,7 +16,17 @@ async fn reconciling_works_as_written() {
     let toml = format!("[billing]\n{settings}");
     let world = World::in_front_of(upstream, &ledger.base_url(), &toml).await;
     let shown = page.succeeds(&[("SLUICE_CONFIG", &world.config().display().to_string())]).await;
-    for outcome in ["agreed", "corrected", "unpriced", "late", "missing", "collapsed", "foreign", "unreadable"] {
+    for outcome in [
+        "agreed",
+        "corrected",
+        "unpriced",
+        "unconfirmed",
+        "late",
+        "missing",
+        "collapsed",
+        "foreign",
+        "unreadable",
+    ] {
         assert!(shown.contains(&format!("{outcome} ")), "{shown}");
         assert!(page.says(&format!("| `{outcome}` |")), "the page explains {outcome}");
     }

@@ -296,7 +296,7 @@ async fn an_account_limit_spans_its_runs() {
     assert_eq!(code(&one.agent.chat("fake").await), refused(400, "quota_exhausted"));
 }
 
-/// The upstream's own figure counts in the end.
+/// The higher of the upstream's own figure and the table's counts in the end.
 #[tokio::test]
 async fn cost_is_reserved_by_price_then_corrected() {
     let prices = "[prices.'fake-cost']\ninput = '1000'\noutput = '1000'\n[prices.'fake-words20']\ninput = '1'\noutput = '2'\n\
@@ -315,7 +315,8 @@ async fn cost_is_reserved_by_price_then_corrected() {
 
     run.agent.chat("fake-cost").await;
     let told = world.records(3).await.pop().unwrap().record;
-    assert_eq!(told.cost_source, CostSource::Upstream);
+    let dear = NanoDollars((told.tokens.input + told.tokens.output) * 1_000_000);
+    assert_eq!((told.cost_nanodollars, told.cost_source), (Some(dear), CostSource::Unconfirmed));
     let used = limit(&world, &run, Limit::CostNanodollars).await.used;
     assert_eq!(used, cost.0 + told.cost_nanodollars.unwrap().0);
     // LiteLLM reports 0 for models it does not know: then the table of prices holds.

@@ -5,6 +5,7 @@ mod balances;
 mod bodies;
 mod control;
 mod conversations;
+mod costs;
 mod drain;
 mod encoded;
 mod endings;

@@ -41,7 +41,7 @@ pub(super) fn events(answer: &Answer) -> serde_json::Result<Vec<Event>> {
         ),
     };
     let usage = answer.usage.map(|usage| usage.of_messages());
-    let opening = Message { usage: usage.clone().map(before_output), ..message(answer, json!([])) };
+    let opening = Message { usage: usage.map(before_output), ..message(answer, json!([])) };
     let mut events = vec![
         Event::typed("message_start", Opening { message: opening })?,
         Event::typed("content_block_start", json!({ "index": 0, "content_block": block }))?,
@@ -51,8 +51,8 @@ pub(super) fn events(answer: &Answer) -> serde_json::Result<Vec<Event>> {
         events.push(Event::typed("content_block_delta", json!({ "index": 0, "delta": delta }))?.content());
     }
     let mut end = json!({ "delta": { "stop_reason": stop_reason(answer), "stop_sequence": null } });
-    if let Some(usage) = usage {
-        end["usage"] = usage;
+    if let Some(usage) = answer.usage {
+        end["usage"] = usage.of_last_message_event();
     }
     events.push(Event::typed("content_block_stop", json!({ "index": 0 }))?);
     events.push(Event::typed("message_delta", end)?);

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Version of [`ExchangeRecord`] that this build writes. It reads this version and all before it.
-pub const SCHEMA_VERSION: u32 = 3;
+pub const SCHEMA_VERSION: u32 = 4;
 
 /// Reads the version of a journal line, and refuses one that is newer than this build: its fields may mean something
 /// else.
@@ -304,6 +304,9 @@ pub enum CostSource {
     Upstream,
     /// The price table gave it.
     Priced,
+    /// The upstream's figure and that of the price table differ by more than 5 %, and the higher one counts until the
+    /// upstream's ledger decides.
+    Unconfirmed,
     /// The cost is unknown.
     None,
 }
@@ -339,10 +342,10 @@ mod tests {
         let newer = format!(r#"{{"v":{},"seq":1,"outcome":"sublimated"}}"#, SCHEMA_VERSION + 1);
         let error = serde_json::from_str::<JournalLine>(&newer).unwrap_err().to_string();
         assert!(
-            error.starts_with("schema version 4, and this program reads up to 3: use a newer"),
+            error.starts_with("schema version 5, and this program reads up to 4: use a newer"),
             "{error}"
         );
-        let control = newer.replacen('4', "3", 1);
+        let control = newer.replacen('5', "4", 1);
         let error = serde_json::from_str::<JournalLine>(&control).unwrap_err().to_string();
         assert!(!error.contains("schema version"), "{error}");
     }

@@ -53,7 +53,7 @@ impl TokensSource {
 
 impl CostSource {
     /// All sources, for tables and tests, in the order in which they are declared.
-    pub const ALL: [Self; 3] = [Self::Upstream, Self::Priced, Self::None];
+    pub const ALL: [Self; 4] = [Self::Upstream, Self::Priced, Self::Unconfirmed, Self::None];
 
     /// Returns the word that the journal writes.
     #[must_use]
@@ -61,6 +61,7 @@ impl CostSource {
         match self {
             Self::Upstream => "upstream",
             Self::Priced => "priced",
+            Self::Unconfirmed => "unconfirmed",
             Self::None => "none",
         }
     }

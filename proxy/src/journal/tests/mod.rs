@@ -218,6 +218,7 @@ fn lines_of_earlier_versions_are_still_read() {
     for older in [
         include_str!("../../../tests/golden/journal-line-1.json"),
         include_str!("../../../tests/golden/journal-line-2.json"),
+        include_str!("../../../tests/golden/journal-line-3.json"),
     ] {
         let line: JournalLine = serde_json::from_str(older).unwrap();
         let now = JournalLine { v: SCHEMA_VERSION, ..line };
@@ -231,11 +232,11 @@ fn a_journal_of_a_newer_program_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     append(&open(dir.path()).unwrap(), &record("r1"));
     let path = first_file(dir.path());
-    let newer = fs::read_to_string(&path).unwrap().replacen("{\"v\":3", "{\"v\":4", 1);
+    let newer = fs::read_to_string(&path).unwrap().replacen("{\"v\":4", "{\"v\":5", 1);
     fs::write(&path, &newer).unwrap();
     let error = open(dir.path()).unwrap_err();
-    assert!(matches!(error, Error::Newer { offset: 0, version: 4, .. }), "{error}");
-    assert!(error.to_string().contains("has schema version 4, and this program reads up to 3"), "{error}");
+    assert!(matches!(error, Error::Newer { offset: 0, version: 5, .. }), "{error}");
+    assert!(error.to_string().contains("has schema version 5, and this program reads up to 4"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), newer);
 }
 

@@ -29,6 +29,7 @@ crate::on_both!(
     one_process_at_a_time_reads_the_ledger,
     a_pass_is_resumed_where_it_was_stopped,
     a_pass_after_a_gap_covers_nothing,
+    an_unconfirmed_cost_is_decided_by_the_row,
     a_stopped_pass_is_read_up_to_its_position,
 );
 
@@ -273,4 +274,17 @@ async fn a_stopped_pass_is_read_up_to_its_position(database: Database) {
     // One after a gap leaves its calls to the next.
     assert_eq!(stop(400, 500, 250).await.covered_until, Some(UnixMillis(250)));
     assert_eq!(pass(&store, 250, 500, 250).await, (Some(250), Some(500)), "the control");
+}
+
+async fn an_unconfirmed_cost_is_decided_by_the_row(database: Database) {
+    let store = with_calls(&database, 1).await;
+    let mut disputed = call("r1", 2);
+    disputed.receipt.as_mut().unwrap().reason = ChargeReason::Unconfirmed;
+    store.record_calls(&[disputed], &cursor(2)).await.unwrap();
+    assert_eq!(counts(&store).await, [("unconfirmed", 1), ("missing", 2)]);
+    let comparison = reconcile(&store, &[row(1, COST), row(2, 5)], TERMS).await;
+    assert_eq!(comparison.new, [Finding::Agreed, Finding::Corrected, Finding::Unconfirmed]);
+    let [correction] = comparison.corrections.as_slice() else { panic!("{comparison:?}") };
+    assert_eq!((correction.call.call_id, correction.amount), (CallId::new(2, 1), NanoDollars(5)));
+    assert_eq!(counts(&store).await, [("agreed", 1), ("corrected", 1), ("unconfirmed", 1)]);
 }

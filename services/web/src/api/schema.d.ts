@@ -1308,7 +1308,7 @@ export interface components {
          * @description Source of a cost.
          * @enum {string}
          */
-        CallCostSource: "upstream" | "priced" | "none";
+        CallCostSource: "upstream" | "priced" | "unconfirmed" | "none";
         /**
          * @description Kind of a call.
          * @enum {string}

@@ -24,6 +24,7 @@ Examples:
 Reasons for an amount:
   upstream_cost  the upstream told the cost
   price_table    the prices of the configuration gave it: an estimate
+  unconfirmed    upstream and prices differ by more than 5 %: the higher, until the ledger decides
   free_model     billing.free_models lists the model
   no_usage       the call used no tokens
   unpriced       the price is unknown, and the amount 0 until it is corrected
@@ -44,12 +45,14 @@ Outcomes:
   agreed       receipt and ledger have the same amount
   corrected    they had not: an adjusting receipt has the difference
   unpriced     the ledger knows no price either, so the receipt stays
+  unconfirmed  upstream and [prices] gave different costs, so the row decides
   late         the row came after its call was counted as missing
   missing      a receipt without a row
   collapsed    several calls were written to one row
   foreign      a row of no call of this installation, or of another account than the call's
   unreadable   a row that is not as LiteLLM writes it, or a second that has no end: their calls stay as they are
-Exit code 1 if there are late, missing, collapsed, foreign or unreadable ones, or if it stopped at a bound. A late row has one of the other outcomes, too.")]
+Exit code 1 if there are late, missing, collapsed, foreign or unreadable ones, or if it stopped at a bound. A late or
+unconfirmed call has one of the other outcomes, too.")]
     Reconcile(reconcile::Arguments),
     /// Write all receipts, one a line, as NDJSON or CSV
     ///

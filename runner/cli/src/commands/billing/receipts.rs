@@ -79,7 +79,7 @@ fn table(receipts: &[StoredReceipt]) -> Table<9> {
 fn amount(receipt: &Receipt) -> String {
     match receipt.reason {
         ChargeReason::Unpriced => "?".to_owned(),
-        ChargeReason::PriceTable => format!("~{}", receipt.amount),
+        ChargeReason::PriceTable | ChargeReason::Unconfirmed => format!("~{}", receipt.amount),
         ChargeReason::UpstreamCost
         | ChargeReason::FreeModel
         | ChargeReason::NoUsage

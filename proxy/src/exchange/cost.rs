@@ -1,0 +1,127 @@
+//! Decides what a call costs: what the upstream reports, checked by the price table. Pure.
+//!
+//! LiteLLM computes the cost of a streamed `/v1/messages` from its last event alone, which may hold the output only
+//! (LiteLLM's setting `include_cost_in_streaming_usage`). Measured: a 21st part of the cost in its own ledger. So that
+//! report is never used. Elsewhere the higher figure counts: a limit must not let more pass than it allows.
+
+use platform_core::{
+    budget::Price,
+    money::NanoDollars,
+    record::{CostSource, ExchangeRecord, TokensSource},
+    route::Route,
+};
+
+/// Part of the higher figure by which the lower one may be below it, as a divisor: a twentieth is 5 %.
+const TOLERANCE: u64 = 20;
+
+/// Returns the cost that the body of an answer reported, if it can be right.
+pub(super) fn reported(cost: Option<NanoDollars>, record: &ExchangeRecord) -> Option<NanoDollars> {
+    cost.filter(|_| !(record.stream && record.route == Route::Messages))
+}
+
+/// Sets the cost of a call that has ended, and its source. The record has the reported cost, and the tokens.
+pub(super) fn settle(record: &mut ExchangeRecord, price: Option<Price>) {
+    // LiteLLM reports a cost of 0 for a model whose price it does not know.
+    let reported = record.cost_nanodollars.filter(|cost| *cost > NanoDollars(0));
+    let price = price.filter(|_| record.tokens_source != TokensSource::None);
+    let table = price.map(|price| price.of(&record.tokens));
+    (record.cost_nanodollars, record.cost_source) = match (reported, table) {
+        (Some(reported), Some(table)) => {
+            let higher = reported.max(table);
+            let source = match record.tokens_source {
+                TokensSource::Exact if differ(reported, table) => CostSource::Unconfirmed,
+                _ if table > reported => CostSource::Priced,
+                _ => CostSource::Upstream,
+            };
+            (Some(higher), source)
+        }
+        (Some(reported), None) => (Some(reported), CostSource::Upstream),
+        (None, Some(table)) => (Some(table), CostSource::Priced),
+        (None, None) => (None, CostSource::None),
+    };
+}
+
+/// Returns whether two costs differ by more than the tolerance. A billionth of a dollar is rounding.
+fn differ(one: NanoDollars, other: NanoDollars) -> bool {
+    let difference = one.0.abs_diff(other.0);
+    difference > 1 && difference > one.0.max(other.0) / TOLERANCE
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::record::{JournalLine, Tokens};
+
+    use super::*;
+
+    fn record(source: TokensSource, reported: Option<u64>) -> ExchangeRecord {
+        let line: JournalLine =
+            serde_json::from_str(include_str!("../../tests/golden/journal-line.json")).unwrap();
+        let tokens = Tokens { input: 1000, ..Tokens::default() };
+        let cost_nanodollars = reported.map(NanoDollars);
+        ExchangeRecord { tokens, tokens_source: source, cost_nanodollars, ..line.record }
+    }
+
+    #[test]
+    fn the_higher_of_report_and_table_counts() {
+        use CostSource::{None as Unknown, Priced, Unconfirmed, Upstream};
+        use TokensSource::{Estimated, Exact, None as NoTokens, Partial};
+        let table = [
+            (Exact, Some(100_000), Some(100), 100_000, Upstream),
+            // Five parts in a hundred, either way, and a little more.
+            (Exact, Some(95_000), Some(100), 100_000, Priced),
+            (Exact, Some(94_999), Some(100), 100_000, Unconfirmed),
+            (Exact, Some(105_263), Some(100), 105_263, Upstream),
+            (Exact, Some(105_264), Some(100), 105_264, Unconfirmed),
+            (Exact, Some(u64::MAX), Some(100), u64::MAX, Unconfirmed),
+            // A table of nothing is a price. So is no report of nothing.
+            (Exact, Some(100_000), Some(0), 100_000, Unconfirmed),
+            (Exact, Some(0), Some(0), 0, Priced),
+            (Exact, Some(0), Some(100), 100_000, Priced),
+            (Exact, None, Some(100), 100_000, Priced),
+            (Exact, Some(1), None, 1, Upstream),
+            (Exact, Some(0), None, u64::MAX, Unknown),
+            (Exact, None, None, u64::MAX, Unknown),
+            // Without exact tokens the table confirms nothing, and denies nothing.
+            (Partial, Some(1), Some(100), 100_000, Priced),
+            (Estimated, Some(1), Some(100), 100_000, Priced),
+            (Estimated, Some(200_000), Some(100), 200_000, Upstream),
+            (NoTokens, Some(7), Some(100), 7, Upstream),
+            (NoTokens, None, Some(100), u64::MAX, Unknown),
+        ];
+        for (tokens, reported, price, expected, source) in table {
+            let price =
+                price.map(|input| Price { input: NanoDollars(input * 1_000_000), ..Price::default() });
+            let mut record = record(tokens, reported);
+            settle(&mut record, price);
+            let expected = (source != Unknown).then_some(NanoDollars(expected));
+            assert_eq!(
+                (record.cost_nanodollars, record.cost_source),
+                (expected, source),
+                "{tokens:?} {reported:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rounding_is_no_difference() {
+        for (one, other, expected) in
+            [(0, 0, false), (0, 1, false), (1, 2, false), (1, 3, true), (20, 22, true)]
+        {
+            assert_eq!(differ(NanoDollars(one), NanoDollars(other)), expected, "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn a_streamed_message_reports_no_cost() {
+        let cost = Some(NanoDollars(7));
+        for (route, stream, expected) in [
+            (Route::Messages, true, None),
+            (Route::Messages, false, cost),
+            (Route::ChatCompletions, true, cost),
+            (Route::Responses, true, cost),
+        ] {
+            let record = ExchangeRecord { route, stream, ..record(TokensSource::Exact, None) };
+            assert_eq!(reported(cost, &record), expected, "{route:?} {stream}");
+        }
+    }
+}
