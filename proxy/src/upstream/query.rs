@@ -66,7 +66,9 @@ impl Upstream {
         let (answer, mut connection) = answered.map_err(|error| match &error {
             // The sentence that this completes says already that the upstream was not reached.
             Error::Unreachable(failure) => QueryError::Unanswered(report::chain(failure)),
-            Error::Down { .. } | Error::Reset(_) | Error::Broken(_) => QueryError::Unanswered(report::chain(&error)),
+            Error::Down { .. } | Error::Reset(_) | Error::Broken(_) => {
+                QueryError::Unanswered(report::chain(&error))
+            }
         })?;
         let (head, body) = answer.into_parts();
         let body = connection.read_whole(body, max_bytes).await.map_err(QueryError::Unread)?;
