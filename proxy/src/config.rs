@@ -2,6 +2,7 @@
 //! and at each reload, always whole, and with every mistake at once.
 
 use std::{
+    collections::BTreeMap,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -212,6 +213,7 @@ impl Config {
             }),
             secrets: Arc::clone(&self.secrets),
             prices: Prices::new(self.settings.prices.clone()),
+            output_rates: self.output_rates(),
             default_models: DefaultModels::of(&self.settings),
             trusted_uids: [0, self.own_uid]
                 .iter()
@@ -247,6 +249,12 @@ impl Config {
                 .chain(of_runs.map(ToString::to_string))
                 .chain(settings.upstream.default_model.clone()),
         )
+    }
+
+    /// Returns the rates that are set for models.
+    fn output_rates(&self) -> BTreeMap<String, u64> {
+        let models = self.settings.models.iter();
+        models.filter_map(|(name, model)| Some((name.clone(), model.tokens_per_second?))).collect()
     }
 
     /// Returns the upstream's key as it was given.

@@ -24,6 +24,7 @@ mod journal;
 mod log;
 mod mask;
 mod metrics;
+mod output_rates;
 mod pieces;
 mod policy;
 #[cfg(test)]
@@ -177,6 +178,7 @@ impl App {
             registry: Arc::clone(&stored.registry),
             freezes: stored.freezes,
             balances: stored.balances,
+            output_rates: Arc::default(),
             run_keys: Arc::clone(&stored.recovered.run_keys),
             unattributed_run: Arc::new(Run::unattributed(&run_defaults).map_err(Error::UnattributedRun)?),
             snapshot: Arc::new(ArcSwap::from_pointee(config.snapshot(None))),

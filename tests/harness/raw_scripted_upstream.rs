@@ -14,8 +14,8 @@ use tokio::{
 
 use crate::{agent::Agent, pace::pace};
 
-/// Delay between two writes, so that a reader sees them one by one. A reader that sees them together must behave the
-/// same.
+/// Usual delay between two writes, so that a reader sees them one by one. A reader that sees them together must behave
+/// the same.
 const WRITE_DELAY: Duration = Duration::from_millis(1);
 
 /// An upstream that answers every request with the same writes, then closes the connection.
@@ -25,9 +25,11 @@ pub struct RawScriptedUpstream {
     script: Arc<Mutex<Script>>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Script {
     writes: Vec<Vec<u8>>,
+    /// Delay behind each write.
+    delay: Duration,
     request: Vec<u8>,
 }
 
@@ -38,7 +40,9 @@ impl RawScriptedUpstream {
     /// If there is none.
     pub async fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
-        let upstream = Self { address: listener.local_addr().unwrap(), script: Arc::default() };
+        let script = Script { writes: Vec::new(), delay: WRITE_DELAY, request: Vec::new() };
+        let address = listener.local_addr().unwrap();
+        let upstream = Self { address, script: Arc::new(Mutex::new(script)) };
         let script = Arc::clone(&upstream.script);
         platform_runtime::task::spawn("raw scripted upstream", async move {
             while let Ok((connection, _)) = listener.accept().await {
@@ -51,6 +55,11 @@ impl RawScriptedUpstream {
     /// Sets the writes of later answers.
     pub fn say(&self, writes: &[&[u8]]) {
         lock(&self.script).writes = writes.iter().map(|write| write.to_vec()).collect();
+    }
+
+    /// Sets the delay behind each write of later answers.
+    pub fn delay(&self, delay: Duration) {
+        lock(&self.script).delay = delay;
     }
 
     /// Returns the bytes received of the last request, made readable.
@@ -78,10 +87,10 @@ fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
 
 async fn answer(mut connection: TcpStream, script: Arc<Mutex<Script>>) {
     let Some(request) = read_request(&mut connection).await else { return };
-    let writes = {
+    let (writes, delay) = {
         let mut script = lock(&script);
         script.request = request;
-        script.writes.clone()
+        (script.writes.clone(), script.delay)
     };
     if connection.set_nodelay(true).is_err() {
         return;
@@ -90,7 +99,7 @@ async fn answer(mut connection: TcpStream, script: Arc<Mutex<Script>>) {
         if connection.write_all(&write).await.is_err() {
             return;
         }
-        pace(WRITE_DELAY).await;
+        pace(delay).await;
     }
 }
 

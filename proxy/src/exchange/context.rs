@@ -1,6 +1,6 @@
 //! Defines what calls share: the part of the configuration that they use, and the state of their thread.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use arc_swap::ArcSwap;
 use http::HeaderValue;
@@ -9,8 +9,8 @@ use platform_core::token::Secrets;
 use super::models::DefaultModels;
 use crate::{
     balance_gate::BalanceGate, body_memory::BodyMemoryPool, budget::Prices, clock::CallIds, freezes::Freezes,
-    journal::Committer, mask::Mask, metrics::ForThread, registry::RunRegistry, run::Run, run_keys::RunKeys,
-    tool_socket::ToolSocket, upstream::Upstream,
+    journal::Committer, mask::Mask, metrics::ForThread, output_rates::OutputRates, registry::RunRegistry,
+    run::Run, run_keys::RunKeys, tool_socket::ToolSocket, upstream::Upstream,
 };
 
 /// Part of the configuration that calls use. Immutable; a reload replaces it whole.
@@ -32,6 +32,8 @@ pub(crate) struct Snapshot {
     pub(crate) secrets: Arc<Secrets>,
     /// Prices of tokens.
     pub(crate) prices: Prices,
+    /// Tokens a second that a model may generate unseen, where an operator has set it.
+    pub(crate) output_rates: BTreeMap<String, u64>,
     /// Models of runs that name none.
     pub(crate) default_models: DefaultModels,
     /// Users that may listen on the tool socket.
@@ -55,6 +57,8 @@ pub(crate) struct ServeContext {
     pub(crate) run_keys: Arc<RunKeys>,
     /// Accounts whose balance is below its floor.
     pub(crate) balances: Arc<BalanceGate>,
+    /// Rates at which models generate.
+    pub(crate) output_rates: Arc<OutputRates>,
     /// Run under which unattributed calls are recorded.
     pub(crate) unattributed_run: Arc<Run>,
     /// This thread's part of the memory for request bodies.

@@ -77,6 +77,7 @@ impl Exchange {
             Err(error) => Err(error),
         };
         builder.sent_us = duration;
+        builder.silence.request_sent(duration);
         marked.map_err(|error| {
             let error = report::chain(&error);
             tracing::error!(call = %self.call_id, error, "call not sent: it cannot be marked in flight");

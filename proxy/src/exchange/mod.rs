@@ -26,6 +26,7 @@ mod redact;
 mod rewrite;
 mod serve;
 mod settle;
+mod silence;
 mod tools;
 mod upstream_error;
 

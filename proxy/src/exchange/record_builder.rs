@@ -10,9 +10,14 @@ use platform_core::{
     record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
     route::Route,
+    untrusted::JournalText,
 };
 
-use super::{cost, identify::Caller};
+use super::{
+    cost,
+    identify::Caller,
+    silence::{LONGEST_PAUSE_US, Silence},
+};
 use crate::{
     trace::Progress,
     usage::{
@@ -20,6 +25,9 @@ use crate::{
         estimate::{self, Media},
     },
 };
+
+/// Microseconds of a second.
+const MICROSECONDS: u64 = 1_000_000;
 
 /// Route of a call that was refused before its route was known.
 pub(super) const NO_ROUTE: Route = Route::Unknown;
@@ -32,14 +40,16 @@ pub(super) struct RecordBuilder {
     pub(super) media: Media,
     /// Set once some of the call may have gone upstream.
     pub(super) sent: AtomicBool,
-    /// Bytes of text that the answer had.
-    text_bytes: u64,
+    /// Bytes of text that the answer had; `None` as long as none of it was read.
+    text_bytes: Option<u64>,
     /// Time at which the call went upstream, microseconds from its beginning.
     pub(super) sent_us: u64,
-    /// Time at which the first of that text came, microseconds from the call's beginning.
-    pub(super) first_text_us: Option<u64>,
+    /// Waits for the text of the answer.
+    pub(super) silence: Silence,
     /// The most that the call can use.
     pub(super) granted: Tokens,
+    /// Answers that the call requests; the model writes them at the same time.
+    pub(super) answers: u64,
     /// Price of the model, if it is known.
     pub(super) price: Option<Price>,
     /// Progress of the answer, for watchers of its trace.
@@ -87,10 +97,11 @@ impl RecordBuilder {
             record,
             media: Media::default(),
             sent: AtomicBool::new(false),
-            text_bytes: 0,
+            text_bytes: None,
             sent_us: 0,
-            first_text_us: None,
+            silence: Silence::default(),
             granted: Tokens::default(),
+            answers: 1,
             price: None,
             progress: Progress::default(),
         }
@@ -99,7 +110,7 @@ impl RecordBuilder {
     /// Records the usage that the answer reported.
     pub(super) fn add_usage(&mut self, report: UsageReport) {
         let record = &mut self.record;
-        self.text_bytes = report.text_bytes;
+        self.text_bytes = Some(report.text_bytes);
         if let Some(tokens) = report.tokens().filter(|_| record.route.costs_tokens()) {
             record.tokens = tokens;
             record.tokens_source = match report.finality {
@@ -113,10 +124,30 @@ impl RecordBuilder {
         record.cost_nanodollars = cost::reported(report.cost, record).or(record.cost_nanodollars);
     }
 
-    /// Returns the record of a call that has ended.
-    pub(super) fn finish(mut self, outcome: Outcome, duration_us: u64) -> ExchangeRecord {
-        self.fill_in(outcome, duration_us);
+    /// Returns the record of a call that has ended. Each answer may have had `rate` tokens a second that were not seen.
+    pub(super) fn finish(mut self, outcome: Outcome, duration_us: u64, rate: u64) -> ExchangeRecord {
+        self.fill_in(outcome, duration_us, rate);
         self.record
+    }
+
+    /// Returns the model that the call asks for.
+    pub(super) fn model(&self) -> &str {
+        self.record.model_asked.as_ref().map_or("", JournalText::as_str)
+    }
+
+    /// Returns whether text of a stream was read, and its tokens are not known.
+    pub(super) fn is_partly_seen(&self) -> bool {
+        let is_exact = self.record.tokens_source == TokensSource::Exact;
+        self.record.stream && self.text_bytes.is_some() && !is_exact
+    }
+
+    /// Returns the rate at which the model has generated each answer of a call that ends now, in tokens a second, if the
+    /// upstream has counted them. A call counts for as long as the shortest silence at least.
+    pub(super) fn exact_rate(&self, duration_us: u64) -> Option<u64> {
+        let time_us = duration_us.saturating_sub(self.sent_us).max(LONGEST_PAUSE_US);
+        let output = self.record.tokens.output.checked_div(self.answers)?;
+        let is_exact = self.record.tokens_source == TokensSource::Exact;
+        is_exact.then(|| output.saturating_mul(MICROSECONDS) / time_us)
     }
 
     /// Calls `show` with the record that the call gets if it is sent and nothing more becomes known of it.
@@ -129,7 +160,7 @@ impl RecordBuilder {
         let cost = self.record.cost_nanodollars;
         let cost_source = self.record.cost_source;
         let sent = std::mem::replace(self.sent.get_mut(), true);
-        self.fill_in(Outcome::Interrupted, duration_us);
+        self.fill_in(Outcome::Interrupted, duration_us, 0);
         let shown = show(&self.record);
         *self.sent.get_mut() = sent;
         let record = &mut self.record;
@@ -142,9 +173,9 @@ impl RecordBuilder {
         shown
     }
 
-    fn fill_in(&mut self, outcome: Outcome, duration_us: u64) {
+    fn fill_in(&mut self, outcome: Outcome, duration_us: u64, rate: u64) {
         let may_cost = self.may_cost();
-        let silent_us = self.first_text_us.unwrap_or(duration_us).saturating_sub(self.sent_us);
+        let generated = self.most_generated(duration_us, rate);
         let Self { record, media, text_bytes, granted, price, .. } = self;
         record.outcome = outcome;
         record.duration_us = duration_us;
@@ -153,12 +184,24 @@ impl RecordBuilder {
             _ if !may_cost => {}
             (_, Outcome::Complete) => {
                 let input = estimate::input(record.request_bytes, *media);
-                let output = estimate::tokens(*text_bytes);
+                let output = text_bytes.map_or(granted.output, estimate::tokens);
                 add_estimate(record, *granted, Tokens { input, output, ..Tokens::default() });
             }
-            _ => assume_most(record, *granted, text_bytes.saturating_add(max_hidden_tokens(silent_us))),
+            _ => add_estimate(record, *granted, Tokens { output: generated, ..*granted }),
         }
         cost::settle(record, *price);
+    }
+
+    /// Returns the most tokens that a call that was cut may have generated: an agent that leaves early must not pay
+    /// less. The upstream finishes an answer in one piece although nothing waits for it. A stream has at most the text
+    /// that came, and what the model can generate in silence.
+    fn most_generated(&self, duration_us: u64, rate: u64) -> u64 {
+        let Some(text_bytes) = self.text_bytes.filter(|_| self.record.stream) else {
+            return self.granted.output;
+        };
+        let silent_us = self.silence.until(duration_us);
+        let hidden = silent_us.saturating_mul(rate).saturating_mul(self.answers) / MICROSECONDS;
+        text_bytes.saturating_add(hidden)
     }
 
     /// Returns whether a model may have worked on the call.
@@ -170,21 +213,6 @@ impl RecordBuilder {
         let refused = record.ttfb_us.is_some() && !(200..300).contains(&record.status);
         reached && !refused && record.route.costs_tokens()
     }
-}
-
-/// Returns the tokens that a model may have generated in `silent_us` microseconds without showing any. A client that
-/// cuts streams before the first word pays for them, too. 200 a second is more than large models make.
-const fn max_hidden_tokens(silent_us: u64) -> u64 {
-    silent_us / 5000
-}
-
-/// Counts a call that was cut as the most it can have used: an agent that leaves early must not pay less. The upstream
-/// finishes an answer in one piece although nothing waits for it. A stream has at most `generated` tokens, shown or
-/// hidden.
-fn assume_most(record: &mut ExchangeRecord, granted: Tokens, generated: u64) {
-    let streams = record.stream && record.ttfb_us.is_some();
-    let output = if streams { generated } else { granted.output };
-    add_estimate(record, granted, Tokens { output, ..granted });
 }
 
 /// Adds an estimate of input and output to the upstream's count, which is a lower bound. An estimate never exceeds
@@ -233,16 +261,6 @@ mod tests {
             add_estimate(&mut record, GRANTED, Tokens { input, output, ..Tokens::default() });
             assert_eq!(record.tokens_source, booked, "{counted:?}");
             assert_eq!((record.tokens.input, record.tokens.output), expected, "{counted:?} {estimate:?}");
-        }
-    }
-
-    #[test]
-    fn a_cut_stream_costs_its_text_a_cut_answer_all() {
-        let streamed = |stream| ExchangeRecord { stream, ..record(TokensSource::None, (0, 0)) };
-        for (stream, text_bytes, output) in [(true, 70, 70), (true, 70_000, 500), (false, 70, 500)] {
-            let mut record = streamed(stream);
-            assume_most(&mut record, GRANTED, text_bytes);
-            assert_eq!((record.tokens.input, record.tokens.output), (1000, output), "{stream} {text_bytes}");
         }
     }
 }

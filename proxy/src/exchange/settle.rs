@@ -9,8 +9,9 @@ use platform_core::{
     trace::Step,
 };
 
-use super::call::Exchange;
+use super::{call::Exchange, record_builder::RecordBuilder};
 use crate::{
+    clock,
     journal::Durable,
     refusal::{self, Late, Refused},
     run::Closing,
@@ -22,7 +23,8 @@ impl Exchange {
     pub(super) fn settle(&mut self, outcome: Outcome) -> Durable {
         let duration = self.elapsed_us();
         let Some(builder) = self.builder.take() else { return Durable::Now };
-        let record = builder.finish(outcome, duration);
+        let rate = self.output_rate(&builder, duration);
+        let record = builder.finish(outcome, duration, rate);
         self.trace(|| ended(&record));
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
@@ -38,6 +40,20 @@ impl Exchange {
         self.context.metrics.count(&record);
         self.trace(|| settled(&record));
         self.context.journal.append(record, self.record_space.take(), self.in_flight.take())
+    }
+
+    /// Learns the rate of a call whose tokens are known. Returns the tokens a second that each answer of another call may
+    /// have had unseen.
+    fn output_rate(&self, builder: &RecordBuilder, duration: u64) -> u64 {
+        let rates = &self.context.output_rates;
+        if let Some(rate) = builder.exact_rate(duration) {
+            rates.note(builder.model(), rate, clock::now());
+        }
+        if !builder.is_partly_seen() {
+            return 0;
+        }
+        let set = self.context.snapshot.load().output_rates.get(builder.model()).copied();
+        set.unwrap_or_else(|| rates.of(builder.model(), clock::now()))
     }
 
     /// Refuses the call: Sluicegate answers it itself.

@@ -185,9 +185,9 @@ impl Meter {
         matches!(&self.body, Body::Events(events, _) if events.between())
     }
 
-    /// Returns whether there was any text yet.
-    pub(crate) const fn has_text(&self) -> bool {
-        self.report.text_bytes > 0
+    /// Returns the bytes of text that have come.
+    pub(crate) const fn text_bytes(&self) -> u64 {
+        self.report.text_bytes
     }
 
     /// Returns the report on the whole answer. Call once, after its last piece.

@@ -1,4 +1,4 @@
-//! Counts for the record what the answer brings: bytes, the first text, usage.
+//! Counts for the record what the answer brings: bytes, text, usage.
 
 use crate::{exchange::call::Exchange, trace::AnswerSoFar, usage::UsageReport};
 
@@ -16,11 +16,11 @@ impl Exchange {
         }
     }
 
-    /// Notes that the first text of the answer has come.
-    pub(in crate::exchange) fn text_started(&mut self) {
+    /// Notes that text of the answer has come.
+    pub(in crate::exchange) fn text_came(&mut self) {
         let now = self.elapsed_us();
         if let Some(builder) = &mut self.builder {
-            builder.first_text_us = Some(now);
+            builder.silence.text_came(now);
         }
     }
 

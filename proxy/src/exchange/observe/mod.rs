@@ -56,8 +56,8 @@ pub(crate) struct Observed {
     detail: ErrorDetail,
     /// Set while the upstream's next bytes are awaited.
     is_waiting: bool,
-    /// Set once some text has come.
-    has_text: bool,
+    /// Bytes of text that have come.
+    text_bytes: u64,
     exchange: Exchange,
 }
 
@@ -129,7 +129,7 @@ pub(super) async fn respond(
         mask,
         detail,
         is_waiting: false,
-        has_text: false,
+        text_bytes: 0,
         exchange,
     };
     if has_no_body {
@@ -307,9 +307,9 @@ impl Observed {
             Some(tap) => self.meter.feed(&piece, Some(&mut |delta| tap.push(call, delta))),
             None => self.meter.feed(&piece, None),
         }
-        if !self.has_text && self.meter.has_text() {
-            self.has_text = true;
-            self.exchange.text_started();
+        if self.meter.text_bytes() > self.text_bytes {
+            self.text_bytes = self.meter.text_bytes();
+            self.exchange.text_came();
         }
         let piece = match &mut self.passage {
             Passage::Events(events) => {

@@ -112,6 +112,7 @@ impl Exchange {
         let granted = reservation.grow(request)?;
         if let Some(builder) = &mut self.builder {
             builder.granted = granted.tokens;
+            builder.answers = request.answers;
             builder.price = request.price;
         }
         self.trace(|| {

@@ -13,6 +13,7 @@ mod heads;
 mod leaks;
 mod nests;
 mod paths;
+mod silence;
 mod sockets;
 mod state;
 mod tools;

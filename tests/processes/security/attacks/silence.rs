@@ -1,0 +1,101 @@
+//! Attacks on the usage of streams that their client leaves: an agent would have what a model generated unseen cost
+//! nothing. A model thinks without showing it, or the client does not read what it shows.
+
+use std::time::Duration;
+
+use bench::upstream::ScriptedUpstream;
+use harness::{
+    Run, World,
+    agent::{Answering, chat_body},
+    pace,
+    raw::{Raw, read_until},
+    raw_scripted_upstream::RawScriptedUpstream,
+};
+use platform_core::record::{ExchangeRecord, Outcome, TokensSource};
+
+use super::CHAT;
+
+const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+
+/// Tokens a second that a model may generate unseen, as SECURITY.md promises, as long as none is known to be faster.
+const RATE: u64 = 200;
+
+/// A model whose rate an operator has set.
+const SET: &str = "[models.set]\ntokens_per_second = 2000";
+
+async fn in_front_of(scripted: &RawScriptedUpstream) -> (World, Run) {
+    let world = World::in_front_of(ScriptedUpstream::start().await.unwrap(), &scripted.base_url(), SET).await;
+    let run = world.run("r1", "acct-1").await;
+    (world, run)
+}
+
+fn said(word: &str) -> String {
+    format!("data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{word}\"}}}}]}}\n\n")
+}
+
+/// Calls `model`, reads up to `marker`, waits for `pause`, and leaves. Returns record number `count`.
+async fn leave(
+    (world, run): &(World, Run),
+    model: &str,
+    marker: &str,
+    pause: Duration,
+    count: usize,
+) -> ExchangeRecord {
+    let mut wire = Raw::post(CHAT, &chat_body(model, Answering::Streamed)).begin(&run.agent).await;
+    read_until(&mut wire, marker).await;
+    pace(pause).await;
+    drop(wire);
+    let record = world.records(count).await.pop().unwrap().record;
+    assert_eq!((record.outcome, record.tokens_source), (Outcome::ClientGone, TokensSource::Estimated));
+    record
+}
+
+/// A model thinks for two seconds behind its first word, and the client leaves at the last one. The control is the same
+/// answer without the thinking.
+#[tokio::test]
+async fn thinking_behind_a_word_is_booked() {
+    let scripted = RawScriptedUpstream::start().await;
+    let place = in_front_of(&scripted).await;
+    let first = HEAD.to_owned() + &said("first");
+    let both = first.clone() + &said("last");
+    scripted.delay(Duration::from_secs(2));
+    let thought = 2 * RATE;
+    scripted.say(&[first.as_bytes(), said("last").as_bytes(), b": behind\n\n"]);
+    let thinks = leave(&place, "m", "last", Duration::ZERO, 1).await.tokens.output;
+    assert!((thought..8192).contains(&thinks), "{thinks} tokens");
+    scripted.say(&[both.as_bytes(), b": behind\n\n"]);
+    let speaks = leave(&place, "m", "last", Duration::ZERO, 2).await.tokens.output;
+    assert!((9..thought).contains(&speaks), "{speaks} tokens, the control");
+}
+
+/// A client reads one event of many, waits for three seconds, and leaves: most of what the model generated is in the
+/// buffers of the machine. It is booked by the rate that whole calls of the model have shown. The control is a model of
+/// which nothing is known: the promised rate holds for the wait.
+#[tokio::test]
+async fn unread_tokens_are_booked_at_a_known_rate() {
+    const TOKENS: u64 = 1000;
+    let scripted = RawScriptedUpstream::start().await;
+    let place = in_front_of(&scripted).await;
+    let logprobs = "0.0123456,".repeat(400);
+    let token = format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"x\"}},\"logprobs\":[{logprobs}0]}}]}}\n\n"
+    );
+    let usage = format!(
+        "data: {{\"choices\":[{{\"index\":0,\"delta\":{{}},\"finish_reason\":\"stop\"}}]}}\n\n\
+         data: {{\"choices\":[],\"usage\":{{\"prompt_tokens\":9,\"completion_tokens\":{TOKENS}}}}}\n\n\
+         data: [DONE]\n\n"
+    );
+    let tokens = token.repeat(usize::try_from(TOKENS).unwrap());
+    scripted.say(&[HEAD.as_bytes(), tokens.as_bytes(), usage.as_bytes()]);
+    let (world, run) = &place;
+    let pause = Duration::from_secs(3);
+    let unknown = leave(&place, "unknown", "\"x\"", pause, 1).await.tokens.output;
+    assert!((3 * RATE..TOKENS).contains(&unknown), "{unknown} tokens, the control");
+    run.agent.stream("m").await.whole().await.unwrap();
+    let whole = world.records(2).await.pop().unwrap().record;
+    assert_eq!((whole.tokens_source, whole.tokens.output), (TokensSource::Exact, TOKENS));
+    let known = leave(&place, "m", "\"x\"", pause, 3).await.tokens.output;
+    assert!((TOKENS..=8192).contains(&known), "{known} tokens");
+    let set = leave(&place, "set", "\"x\"", pause, 4).await.tokens.output;
+    assert!((3 * 2000..=8192).contains(&set), "{set} tokens at the rate that is set");
+}
