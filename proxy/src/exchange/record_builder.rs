@@ -38,6 +38,8 @@ pub(super) struct RecordBuilder {
     pub(super) record: ExchangeRecord,
     /// Parts of the request that are not text.
     pub(super) media: Media,
+    /// Set if the upstream has refused the call with a good status.
+    is_refused: bool,
     /// Set once some of the call may have gone upstream.
     pub(super) sent: AtomicBool,
     /// Bytes of text that the answer had; `None` as long as none of it was read.
@@ -96,6 +98,7 @@ impl RecordBuilder {
         Self {
             record,
             media: Media::default(),
+            is_refused: false,
             sent: AtomicBool::new(false),
             text_bytes: None,
             sent_us: 0,
@@ -111,6 +114,7 @@ impl RecordBuilder {
     pub(super) fn add_usage(&mut self, report: UsageReport) {
         let record = &mut self.record;
         self.text_bytes = Some(report.text_bytes);
+        self.is_refused = report.is_refusal();
         if let Some(tokens) = report.tokens().filter(|_| record.route.costs_tokens()) {
             record.tokens = tokens;
             record.tokens_source = match report.finality {
@@ -211,7 +215,7 @@ impl RecordBuilder {
             matches!(record.refusal, Some(Refusal::UpstreamUnreachable | Refusal::UpstreamUnavailable));
         let reached = self.sent.load(Ordering::Relaxed) && !unreached;
         let refused = record.ttfb_us.is_some() && !(200..300).contains(&record.status);
-        reached && !refused && record.route.costs_tokens()
+        reached && !refused && !self.is_refused && record.route.costs_tokens()
     }
 }
 

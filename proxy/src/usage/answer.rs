@@ -301,7 +301,9 @@ impl AnswerReader<'_, '_> {
 
     fn note_figure(&mut self, figure: Figure, number: &[u8]) {
         self.event.text = EventText::More;
-        self.event.counts.note(figure, parse_count(number));
+        if figure != Figure::Total || self.route == Route::Embeddings {
+            self.event.counts.note(figure, parse_count(number));
+        }
     }
 
     fn note_cost(&mut self, number: &[u8]) {
@@ -315,7 +317,7 @@ impl AnswerReader<'_, '_> {
         if !later.is_usage() {
             return;
         }
-        self.report.counts.get_or_insert_default().replace(&later);
+        self.report.counts.get_or_insert_default().merge(&later);
         self.report.finality = self.report.finality.max(count);
         if count == Finality::Final {
             self.event.has_counted = true;

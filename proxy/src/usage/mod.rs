@@ -48,6 +48,7 @@ pub(crate) struct UsageReport {
     pub(crate) tools: Vec<JournalText>,
     /// Set if an error came in place of an answer.
     pub(crate) failed: bool,
+    opening: Opening,
     /// Progress of the stream.
     pub(crate) stage: StreamProgress,
 }
@@ -73,6 +74,18 @@ pub(crate) enum StreamProgress {
     Complete,
 }
 
+/// First event of an answer, or a whole answer.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    /// None has come whole.
+    #[default]
+    None,
+    /// It reports no error.
+    Answer,
+    /// It reports an error.
+    Error,
+}
+
 /// Reliability of the counts of a [`UsageReport`].
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Finality {
@@ -95,14 +108,14 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// Returns the format that a content type announces.
+    /// Returns the format that a content type announces. Without one it is a document, as clients take it.
     pub(crate) fn of(content_type: Option<&str>) -> Self {
         let essence = content_type.unwrap_or_default().split(';').next().unwrap_or_default().trim();
         let is = |name: &str| essence.eq_ignore_ascii_case(name);
         let suffix = essence.rsplit_once('+').map_or("", |(_, suffix)| suffix);
         if is("text/event-stream") {
             Self::Events
-        } else if is("application/json") || suffix.eq_ignore_ascii_case("json") {
+        } else if essence.is_empty() || is("application/json") || suffix.eq_ignore_ascii_case("json") {
             Self::Json
         } else {
             Self::Opaque
@@ -155,7 +168,10 @@ impl Meter {
                 events.feed(piece, |part| match part {
                     EventPart::NamedError => reader.report.failed = true,
                     EventPart::Data(data) => documents.read_event(data, start, &mut reader),
-                    EventPart::End => documents.end(start, &mut reader),
+                    EventPart::End => {
+                        documents.end(start, &mut reader);
+                        reader.report.end_event();
+                    }
                 });
             }
             Body::Json(start) => documents.read(piece, start, &mut reader),
@@ -204,9 +220,13 @@ impl Meter {
                     documents.cut(&mut reader);
                 } else if events.is_open() {
                     documents.end(start, &mut reader);
+                    reader.report.end_event();
                 }
             }
-            Body::Json(start) => documents.end(start, &mut reader),
+            Body::Json(start) => {
+                documents.end(start, &mut reader);
+                reader.report.end_event();
+            }
             Body::Opaque => {}
         }
         self.report.finality = if self.has_whole_usage() { Finality::Final } else { Finality::Preliminary };
@@ -235,6 +255,19 @@ impl UsageReport {
     /// Returns the tokens that the upstream counted.
     pub(crate) fn tokens(&self) -> Option<Tokens> {
         self.counts.map(|counts| counts.tokens())
+    }
+
+    /// Returns whether the upstream has refused the call: an error came first, and nothing of an answer.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let has_nothing = self.text_bytes == 0 && self.counts.is_none() && self.finish.is_none();
+        self.opening == Opening::Error && has_nothing
+    }
+
+    /// Notes the end of an event, or of a whole answer.
+    fn end_event(&mut self) {
+        if self.opening == Opening::None {
+            self.opening = if self.failed { Opening::Error } else { Opening::Answer };
+        }
     }
 
     fn tool(&mut self, name: &str) {

@@ -8,6 +8,8 @@ pub(super) enum Figure {
     /// OpenAI's chat, completions and embeddings: cached tokens are included.
     Prompt,
     Completion,
+    /// Both together; the prompt alone, where answers have no tokens.
+    Total,
     /// OpenAI's responses, as above; Anthropic's messages: cached and cache-written tokens are not included.
     Input,
     Output,
@@ -30,6 +32,7 @@ impl Figure {
         Some(match name {
             b"prompt_tokens" => Self::Prompt,
             b"completion_tokens" => Self::Completion,
+            b"total_tokens" => Self::Total,
             b"input_tokens" => Self::Input,
             b"output_tokens" => Self::Output,
             b"cache_read_input_tokens" => Self::CacheRead,
@@ -51,11 +54,11 @@ impl TokenCounts {
         *known = (*known).max(count);
     }
 
-    /// Notes figures that were reported later. They replace earlier ones unless they are
-    /// zero: Anthropic counts up, some upstreams guess at first, and not every repetition holds every figure.
-    pub(super) fn replace(&mut self, later: &Self) {
+    /// Notes figures that were reported later. The larger counts: Anthropic counts up, and not every repetition holds
+    /// every figure.
+    pub(super) fn merge(&mut self, later: &Self) {
         for (known, later) in self.0.iter_mut().zip(later.0) {
-            *known = later.filter(|count| *count > 0).or(*known).or(later);
+            *known = (*known).max(later);
         }
     }
 
@@ -83,13 +86,12 @@ impl TokenCounts {
         // Anthropic counts cached and cache-written tokens beside its input; OpenAI includes them.
         let beside =
             of(Figure::Input).saturating_add(of(Figure::CacheRead)).saturating_add(of(Figure::CacheCreation));
-        let either = |one: u64, other: u64| if one > 0 { one } else { other };
         let cache_written_1h = of(Figure::Hour);
         Tokens {
-            input: either(of(Figure::Prompt), beside),
-            output: either(of(Figure::Completion), of(Figure::Output)),
-            cached: either(of(Figure::Cached), of(Figure::CacheRead)),
-            cache_written: either(of(Figure::CacheWritten), of(Figure::CacheCreation)).max(cache_written_1h),
+            input: of(Figure::Prompt).max(beside).max(of(Figure::Total)),
+            output: of(Figure::Completion).max(of(Figure::Output)),
+            cached: of(Figure::Cached).max(of(Figure::CacheRead)),
+            cache_written: of(Figure::CacheWritten).max(of(Figure::CacheCreation)).max(cache_written_1h),
             cache_written_1h,
             reasoning: of(Figure::Reasoning),
         }

@@ -78,7 +78,7 @@ fn the_finish_reason_is_the_upstreams_word() {
 }
 
 #[test]
-fn later_counts_replace_earlier_unless_zero() {
+fn of_several_counts_the_larger_holds() {
     let counted = |usages: &[&str]| {
         let start =
             format!("data: {{\"type\":\"message_start\",\"message\":{{\"usage\":{}}}}}\n\n", usages[0]);
@@ -87,7 +87,7 @@ fn later_counts_replace_earlier_unless_zero() {
         let stream = start + &rest.collect::<String>();
         read(Route::Messages, Format::Events, &[stream.as_bytes()]).report.tokens().unwrap()
     };
-    let table: [(&[&str], Tokens); 4] = [
+    let table: [(&[&str], Tokens); 5] = [
         (
             &[
                 r#"{"input_tokens":10,"cache_read_input_tokens":5,"cache_creation_input_tokens":2,"output_tokens":1}"#,
@@ -96,10 +96,13 @@ fn later_counts_replace_earlier_unless_zero() {
             ],
             Tokens { input: 17, output: 40, cached: 5, cache_written: 2, cache_written_1h: 0, reasoning: 0 },
         ),
-        // An upstream that guessed too much at first.
         (
-            &[r#"{"input_tokens":90,"output_tokens":1}"#, r#"{"input_tokens":70,"output_tokens":15}"#],
-            Tokens { input: 70, output: 15, ..Tokens::default() },
+            &[r#"{"input_tokens":90,"output_tokens":6000}"#, r#"{"input_tokens":70,"output_tokens":1}"#],
+            Tokens { input: 90, output: 6000, ..Tokens::default() },
+        ),
+        (
+            &[r#"{"prompt_tokens":1,"input_tokens":90,"completion_tokens":1,"output_tokens":15}"#],
+            Tokens { input: 90, output: 15, ..Tokens::default() },
         ),
         (
             &[

@@ -66,6 +66,39 @@ fn spoilt_figures_make_usage_partial() {
     }
 }
 
+/// An error counts as a refusal only where it comes first and alone.
+#[test]
+fn an_error_that_comes_first_is_a_refusal() {
+    const ERROR: &str =
+        "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n";
+    let table: [(&[&str], bool); 8] = [
+        (&[ERROR], true),
+        (&[": ping\n\n", ERROR, DONE], true),
+        (&["data: {\"error\":\"busy\"}\n\n"], true),
+        (&["data: {\"error\":null}\n\n", ERROR], false),
+        (&[TEXT, ERROR], false),
+        (&[ERROR, TEXT], false),
+        (&[ERROR, USAGE], false),
+        (&[TEXT, STOP, USAGE, DONE], false),
+    ];
+    for (events, is_refusal) in table {
+        let stream = events.concat();
+        let seen = read(Route::ChatCompletions, Format::Events, &[stream.as_bytes()]);
+        assert_eq!(seen.report.is_refusal(), is_refusal, "{stream}");
+    }
+    let documents = [
+        (r#"{"error":{"message":"busy"}}"#, true),
+        (r#"{"error":null,"choices":[]}"#, false),
+        (r#"{"status":"failed","error":{"message":"busy"}}"#, false),
+        (r#"{"error":{"message":"busy"},"usage":{"prompt_tokens":9}}"#, false),
+        ("", false),
+    ];
+    for (document, is_refusal) in documents {
+        let report = read(Route::ChatCompletions, Format::Json, &[document.as_bytes()]).report;
+        assert_eq!(report.is_refusal(), is_refusal, "{document}");
+    }
+}
+
 #[test]
 fn embeddings_have_no_output_to_miss() {
     let answer = r#"{"data":[{"embedding":[0.5,-0.5]}],"usage":{"prompt_tokens":5,"total_tokens":5}}"#;
@@ -73,6 +106,15 @@ fn embeddings_have_no_output_to_miss() {
     assert_eq!((report.finality, report.text_bytes), (Finality::Final, 0));
     let report = read(Route::ChatCompletions, Format::Json, &[answer.as_bytes()]).report;
     assert_eq!(report.finality, Finality::Preliminary, "the control");
+}
+
+#[test]
+fn a_total_counts_for_embeddings_alone() {
+    let answer = r#"{"data":[{"embedding":[0.5,-0.5]}],"usage":{"total_tokens":5000}}"#;
+    let report = read(Route::Embeddings, Format::Json, &[answer.as_bytes()]).report;
+    assert_eq!((report.finality, report.tokens().unwrap().input), (Finality::Final, 5000));
+    let report = read(Route::ChatCompletions, Format::Json, &[answer.as_bytes()]).report;
+    assert_eq!(report.tokens(), None, "the control: the total of a chat has an answer in it");
 }
 
 /// Every way in which OpenAI ends a response reports its usage.

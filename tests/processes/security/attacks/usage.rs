@@ -56,7 +56,9 @@ fn answer(content_type: &str, body: &str, end: End) -> Vec<u8> {
         End::Whole => format!("content-length: {}\r\n\r\n{body}", body.len()),
         End::Cut => format!("content-length: {}\r\n\r\n{body}", body.len() + 1),
     };
-    format!("HTTP/1.1 200 OK\r\ncontent-type: {content_type}\r\nconnection: close\r\n{framing}").into_bytes()
+    let named =
+        if content_type.is_empty() { String::new() } else { format!("content-type: {content_type}\r\n") };
+    format!("HTTP/1.1 200 OK\r\n{named}connection: close\r\n{framing}").into_bytes()
 }
 
 fn attack(row: &'static str, path: &'static str, (content_type, body): (&str, &str), books: Books) -> Attack {
@@ -169,6 +171,11 @@ fn guessed() -> Vec<Attack> {
     let vectors = "0.0123456,".repeat(1_800_000);
     let embedding = |usage: &str| format!("{{\"data\":[{{\"embedding\":[{vectors}0]}}]{usage}}}");
     let filler = "x".repeat(17 << 20);
+    let smaller = usage(r#""prompt_tokens":300,"completion_tokens":1"#);
+    let larger = format!("data: {{\"choices\":[],{CHAT_USAGE}}}\n\n");
+    let smaller_last = chat("", &format!("{STOP}{larger}{smaller}{DONE}"));
+    let overloaded = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"m\"}}\n\n";
+    let begun = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":100,\"output_tokens\":1}}}\n\n";
     vec![
         attack(
             "large embeddings",
@@ -188,6 +195,21 @@ fn guessed() -> Vec<Attack> {
             CHAT,
             (JSON, &format!("{{\"choices\":[{{\"message\":{{\"content\":\"{filler}\"}}}}],{CHAT_USAGE}}}")),
             EXACT,
+        ),
+        attack(
+            "embeddings whose total alone is told",
+            EMBEDDINGS,
+            (JSON, r#"{"data":[{"embedding":[0.5]}],"usage":{"total_tokens":5000}}"#),
+            Books::Exact(5000, 0),
+        ),
+        attack("a later, smaller usage", CHAT, (EVENTS, &smaller_last), EXACT),
+        attack("no content type", CHAT, ("", &format!("{{\"choices\":[],{CHAT_USAGE}}}")), EXACT),
+        attack("an error that comes first", MESSAGES, (EVENTS, overloaded), Books::Nothing),
+        attack(
+            "an error behind an answer's beginning",
+            MESSAGES,
+            (EVENTS, &format!("{begun}{overloaded}")),
+            Books::Partial(100, 1),
         ),
         attack(
             "a count of tokens",
@@ -281,6 +303,28 @@ async fn an_answer_of_another_kind_is_booked() {
     let most = record.request_bytes + 1024;
     assert_eq!((record.tokens_source, record.tokens.output), (TokensSource::Estimated, 8192));
     assert!((1..=most).contains(&record.tokens.input), "{record:?}");
+}
+
+/// An upstream compresses an answer although it was told not to: neither agent nor meter can read it, and the call is
+/// booked for all that it may have had.
+#[tokio::test]
+async fn an_answer_that_was_not_read_is_booked() {
+    let scripted = RawScriptedUpstream::start().await;
+    let world = in_front_of(&scripted).await;
+    let run = world.run("r1", "acct-1").await;
+    let whole = answer(JSON, &format!("{{\"choices\":[],{CHAT_USAGE}}}"), End::Whole);
+    let encoded = String::from_utf8(whole.clone()).unwrap().replacen(
+        "connection",
+        "content-encoding: gzip\r\nconnection",
+        1,
+    );
+    scripted.say(&[encoded.as_bytes()]);
+    assert_eq!(status(&told(&run.agent, &request(CHAT)).await), 502);
+    let record = world.records(1).await.pop().unwrap().record;
+    assert_booked("gzip", &record, Books::Estimated(8192));
+    scripted.say(&[&whole]);
+    assert_eq!(status(&told(&run.agent, &request(CHAT)).await), 200);
+    assert_booked("the control", &world.records(2).await.pop().unwrap().record, EXACT);
 }
 
 /// An agent that repeats the one call that hid its usage gets no further than an honest one.
