@@ -20,10 +20,7 @@ use super::{
 };
 use crate::{
     trace::Progress,
-    usage::{
-        Finality, UsageReport,
-        estimate::{self, Media},
-    },
+    usage::{Finality, PromptEstimate, UsageReport, estimate},
 };
 
 /// Microseconds of a second.
@@ -36,8 +33,8 @@ pub(super) const NO_ROUTE: Route = Route::Unknown;
 #[derive(Debug)]
 pub(super) struct RecordBuilder {
     pub(super) record: ExchangeRecord,
-    /// Parts of the request that are not text.
-    pub(super) media: Media,
+    /// Tokens of the prompt, if the upstream counts none.
+    pub(super) prompt: PromptEstimate,
     /// Set if the upstream has refused the call with a good status.
     is_refused: bool,
     /// Set once some of the call may have gone upstream.
@@ -97,7 +94,7 @@ impl RecordBuilder {
         };
         Self {
             record,
-            media: Media::default(),
+            prompt: PromptEstimate::default(),
             is_refused: false,
             sent: AtomicBool::new(false),
             text_bytes: None,
@@ -180,18 +177,21 @@ impl RecordBuilder {
     fn fill_in(&mut self, outcome: Outcome, duration_us: u64, rate: u64) {
         let may_cost = self.may_cost();
         let generated = self.most_generated(duration_us, rate);
-        let Self { record, media, text_bytes, granted, price, .. } = self;
+        let Self { record, prompt, text_bytes, granted, price, .. } = self;
         record.outcome = outcome;
         record.duration_us = duration_us;
         match (record.tokens_source, record.outcome) {
             (TokensSource::Exact, _) => {}
             _ if !may_cost => {}
             (_, Outcome::Complete) => {
-                let input = estimate::input(record.request_bytes, *media);
+                let input = prompt.usual();
                 let output = text_bytes.map_or(granted.output, estimate::tokens);
                 add_estimate(record, *granted, Tokens { input, output, ..Tokens::default() });
             }
-            _ => add_estimate(record, *granted, Tokens { output: generated, ..*granted }),
+            _ => {
+                let most = Tokens { input: prompt.most(), output: generated, ..Tokens::default() };
+                add_estimate(record, *granted, most);
+            }
         }
         cost::settle(record, *price);
     }

@@ -28,9 +28,9 @@ pub(crate) struct Letters {
 /// that has tools, and the JSON around roles and separators pays for them.
 const INSTRUCTIONS: u64 = 1024;
 /// The most that OpenAI takes for an image, whatever its file's size: 2833 tokens and 5667 for each of eight tiles.
-const LARGEST_IMAGE: u64 = 2833 + 8 * 5667;
+pub(super) const LARGEST_IMAGE: u64 = 2833 + 8 * 5667;
 /// Tokens that most images cost.
-const USUAL_IMAGE: u64 = 1000;
+pub(super) const USUAL_IMAGE: u64 = 1000;
 /// Bytes of usual text for so many tokens.
 const USUAL: (u64, u64) = (7, 2);
 
@@ -44,14 +44,6 @@ const USUAL: (u64, u64) = (7, 2);
 pub(crate) fn most_input(body: &[u8], media: Media, letters: Letters) -> u64 {
     let text = longest(body, letters).saturating_sub(media.image_bytes);
     text + INSTRUCTIONS + media.parts.saturating_mul(LARGEST_IMAGE)
-}
-
-/// Estimates the tokens of a prompt by the size of its request.
-///
-/// Off by what text is unlike English prose and code: see [`tokens`]. The JSON around short messages is counted as
-/// text.
-pub(crate) fn input(request_bytes: u64, media: Media) -> u64 {
-    tokens(request_bytes.saturating_sub(media.bytes)) + media.parts * USUAL_IMAGE
 }
 
 /// Estimates the tokens of `text_bytes` bytes of text: two for seven bytes.
@@ -123,27 +115,28 @@ const fn stretched(code: u32) -> usize {
     }
 }
 
+/// A text of one kind, and the tokens that tokenisers count in it.
+#[cfg(test)]
+#[derive(serde::Deserialize)]
+pub(super) struct Row {
+    pub(super) kind: String,
+    bytes: u64,
+    pub(super) tokens: std::collections::BTreeMap<String, u64>,
+    pub(super) text: String,
+}
+
+/// Returns the texts of all kinds.
+#[cfg(test)]
+pub(super) fn rows() -> Vec<Row> {
+    let golden = include_str!("../../tests/golden/tokens.jsonl");
+    golden.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
-    use serde::Deserialize;
     use serde_json::json;
 
     use super::*;
-
-    #[derive(Deserialize)]
-    struct Row {
-        kind: String,
-        bytes: u64,
-        tokens: BTreeMap<String, u64>,
-        text: String,
-    }
-
-    fn rows() -> Vec<Row> {
-        let golden = include_str!("../../tests/golden/tokens.jsonl");
-        golden.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    }
 
     /// Returns `json` with escapes for everything beyond ASCII, as Python writes it.
     fn ascii(json: &str) -> String {
@@ -204,7 +197,6 @@ mod tests {
         assert_eq!(most_input(&[b'x'; 1000], media, Letters::default()), 1000 + 1024 + 2 * 48_169);
         let images = Media { image_bytes: 900, ..media };
         assert_eq!(most_input(&[b'x'; 1000], images, Letters::default()), 100 + 1024 + 2 * 48_169);
-        assert_eq!(input(1000, media), 29 + 2000);
         assert_eq!((tokens(0), tokens(1), tokens(7), tokens(8)), (0, 1, 2, 3));
     }
 

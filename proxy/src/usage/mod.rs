@@ -10,6 +10,7 @@ mod document_reader;
 pub(crate) mod estimate;
 mod event_frame;
 mod json;
+mod prompt;
 mod scan;
 mod sse;
 #[cfg(test)]
@@ -20,6 +21,7 @@ mod withhold;
 use bytes::Bytes;
 use platform_core::{money::NanoDollars, record::Tokens, route::Route, untrusted::JournalText};
 
+pub(crate) use self::prompt::PromptEstimate;
 pub(crate) use self::withhold::{DocumentFilter, EventFilter, UsageEventFor};
 use self::{
     answer::{AnswerReader, DeltaSink, EventFacts},

@@ -23,7 +23,7 @@ use crate::{
     pieces::Pieces,
     policy::{Identification, Label},
     refusal::{self, Refused},
-    usage::{UsageEventFor, estimate},
+    usage::{PromptEstimate, UsageEventFor, estimate},
 };
 
 /// Builds the request for the upstream.
@@ -55,6 +55,9 @@ pub(super) fn build_request(
         })?;
         let asked = checked.sizes.output().unwrap_or(run.grant.limits.output_tokens);
         exchange.output_limit = Some(granted.output_each).filter(|granted| *granted < asked);
+        if let Some(builder) = &mut exchange.builder {
+            builder.prompt = PromptEstimate::of(body, checked.media);
+        }
         checked.limit_output(route, granted.output_each);
     }
     let path = exchange.route().upstream_path().ok_or(Refusal::RouteUnknown)?;
@@ -86,9 +89,6 @@ impl Exchange {
         let reports_usage = matches!(self.route, Route::ChatCompletions | Route::Completions);
         if reports_usage && checked.stream && !checked.usage_asked {
             self.usage = UsageEventFor::Sluicegate;
-        }
-        if let Some(builder) = &mut self.builder {
-            builder.media = checked.media;
         }
         self.note(|record| {
             record.model_asked = Some(JournalText::of(&checked.model));
