@@ -50,8 +50,20 @@ struct ActiveCall {
     /// Proof by which the run was found.
     identity: Identity,
     stage: CallStage,
+    departure: Departure,
     timeouts: ConnectionTimeouts,
     inbound: Inbound,
+}
+
+/// Effect of the client's departure on its call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Departure {
+    /// It ends the call.
+    EndsCall,
+    /// The upstream works on the call whether or not a client waits, so its answer is read on.
+    LetsCallGoOn,
+    /// The client has left such a call.
+    HasHappened,
 }
 
 /// Status of a connection that has nothing to do at the moment.
@@ -63,7 +75,7 @@ pub(crate) struct ConnectionStatus {
     pub(crate) reported: Option<Timeout>,
     /// Bytes that hyper holds and that belong to no call.
     pub(crate) head_bytes: u64,
-    /// Set if the client has left a call that is in flight.
+    /// Set if the client has left, and no call is to be read on.
     pub(crate) is_abandoned: bool,
 }
 
@@ -101,6 +113,7 @@ impl ConnectionState {
             run,
             identity: Identity::None,
             stage: CallStage::Idle,
+            departure: Departure::EndsCall,
             timeouts: ConnectionTimeouts::new(Instant::now()),
             inbound: Inbound::new(),
         };
@@ -113,6 +126,7 @@ impl ConnectionState {
         let mut call = self.call();
         call.identity = identity;
         call.stage = CallStage::Begun;
+        call.departure = Departure::EndsCall;
         call.timeouts.begin_call(now);
         if call.run.as_ref().is_none_or(|other| !Arc::ptr_eq(other, run)) {
             call.run = Some(Arc::clone(run));
@@ -210,6 +224,35 @@ impl ConnectionState {
         self.call().inbound.end();
     }
 
+    /// Lets the call in flight go on without its client from now on.
+    pub(crate) fn outlive_client(&self) {
+        let mut call = self.call();
+        if call.departure == Departure::EndsCall {
+            call.departure = Departure::LetsCallGoOn;
+        }
+    }
+
+    /// Ends the call in flight with its client from now on; if the client has left before, now.
+    pub(crate) fn end_with_client(&self) {
+        self.call().departure = Departure::EndsCall;
+    }
+
+    /// Notes that the client has left. Returns whether its call is read on.
+    pub(crate) fn client_left(&self) -> bool {
+        let mut call = self.call();
+        let is_read_on = call.timeouts.has_call() && call.departure != Departure::EndsCall;
+        if is_read_on {
+            call.inbound.end();
+            call.departure = Departure::HasHappened;
+        }
+        is_read_on
+    }
+
+    /// Returns whether the call in flight is read on without its client.
+    pub(crate) fn has_outlived_client(&self) -> bool {
+        self.call().departure == Departure::HasHappened
+    }
+
     /// Notes that hyper has passed on a head of `size` bytes.
     pub(crate) fn take_head(&self, size: usize) -> Target {
         self.call().inbound.take_head(size as u64)
@@ -230,7 +273,7 @@ impl ConnectionState {
         self.call().timeouts.has_call()
     }
 
-    /// Returns whether the client has left the call that is in flight.
+    /// Returns whether the client has left, and no call is to be read on.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.call().is_abandoned()
     }
@@ -318,7 +361,11 @@ impl ConnectionState {
 
 impl ActiveCall {
     const fn is_abandoned(&self) -> bool {
-        self.timeouts.has_call() && self.inbound.has_ended()
+        match self.departure {
+            Departure::EndsCall => self.timeouts.has_call() && self.inbound.has_ended(),
+            Departure::LetsCallGoOn => false,
+            Departure::HasHappened => !self.timeouts.has_call(),
+        }
     }
 
     fn operator_stop(&self, freezes: &Freezes) -> Option<Refused> {

@@ -47,6 +47,8 @@ pub(super) struct SensorIo<S> {
     is_blocked: bool,
     /// Set if the last bytes were read together with the end, which hyper has not read yet.
     holds_end: bool,
+    /// Set once the client has left a call that is read on: what is written then is discarded.
+    is_gone: bool,
 }
 
 impl<S> SensorIo<S> {
@@ -55,10 +57,16 @@ impl<S> SensorIo<S> {
         connection_state: ConnectionState,
         pending_write: PendingWrite,
     ) -> Self {
-        Self { stream, connection_state, pending_write, is_blocked: false, holds_end: false }
+        Self { stream, connection_state, pending_write, is_blocked: false, holds_end: false, is_gone: false }
     }
 
-    fn track_write(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    /// Returns the result of a write of `length` bytes. hyper ends a call whose client takes no more bytes, also one that
+    /// is to be read on.
+    fn track_write(&mut self, polled: Poll<io::Result<usize>>, length: usize) -> Poll<io::Result<usize>> {
+        let polled = match polled {
+            Poll::Ready(Err(_)) if self.notes_departure() => Poll::Ready(Ok(length)),
+            polled => polled,
+        };
         if self.is_blocked != polled.is_pending() {
             self.is_blocked = polled.is_pending();
             if self.is_blocked {
@@ -68,6 +76,17 @@ impl<S> SensorIo<S> {
             }
         }
         polled
+    }
+
+    /// Takes `length` bytes that have no reader.
+    fn discard(&mut self, length: usize) -> Poll<io::Result<usize>> {
+        self.track_write(Poll::Ready(Ok(length)), length)
+    }
+
+    /// Notes that the client has left. Returns whether its call is read on.
+    fn notes_departure(&mut self) -> bool {
+        self.is_gone = self.connection_state.client_left();
+        self.is_gone
     }
 }
 
@@ -101,7 +120,12 @@ impl<S: ClientStream> AsyncRead for SensorIo<S> {
         }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
+        let has_read = buffer.filled().len() > before;
+        // hyper ends a call at the end of its client.
+        if polled.is_ready() && !has_read && buffer.remaining() > 0 && self.notes_departure() {
+            return Poll::Pending;
+        }
+        if has_read {
             self.connection_state.received(&buffer.filled()[before..]);
             if buffer.remaining() > 0 && self.stream.has_ended() {
                 self.connection_state.input_ended();
@@ -118,8 +142,11 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
             self.refuse(cx, bytes);
             return Poll::Ready(Ok(bytes.len()));
         }
+        if self.is_gone {
+            return self.discard(bytes.len());
+        }
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.track_write(polled)
+        self.track_write(polled, bytes.len())
     }
 
     fn poll_write_vectored(
@@ -129,10 +156,13 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
     ) -> Poll<io::Result<usize>> {
         if self.pending_write.is_none() {
             self.refuse(cx, pieces.first().map_or(&[], |piece| piece));
-            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
+            return Poll::Ready(Ok(length_of(pieces)));
+        }
+        if self.is_gone {
+            return self.discard(length_of(pieces));
         }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.track_write(polled)
+        self.track_write(polled, length_of(pieces))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -140,7 +170,8 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        let flushed =
+            if self.is_gone { Poll::Ready(Ok(())) } else { Pin::new(&mut self.stream).poll_flush(cx) };
         if flushed.is_ready() {
             self.pending_write.flushed();
         }
@@ -150,4 +181,8 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
+}
+
+fn length_of(pieces: &[IoSlice<'_>]) -> usize {
+    pieces.iter().map(|piece| piece.len()).sum()
 }
