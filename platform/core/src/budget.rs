@@ -212,6 +212,18 @@ impl Price {
         ])
     }
 
+    /// Returns the dearer of two prices, for each kind of token.
+    #[must_use]
+    pub fn or_dearer(&self, other: &Self) -> Self {
+        Self {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cached: self.cached.max(other.cached),
+            cache_written: self.cache_written.max(other.cache_written),
+            cache_written_1h: self.cache_written_1h.max(other.cache_written_1h),
+        }
+    }
+
     fn dearest_input(&self) -> NanoDollars {
         self.input.max(self.cached).max(self.cache_written).max(self.cache_written_1h)
     }

@@ -32,6 +32,7 @@ pub mod spend;
 pub mod start;
 pub mod sync_report;
 mod tap;
+pub mod tariff;
 pub mod token;
 pub mod trace;
 pub mod traceparent;

@@ -2,17 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use platform_core::budget::Price;
+use platform_core::tariff::Tariff;
 
 /// Model whose price holds for all models without one of their own.
 const ANY: &str = "*";
 
 /// Prices, by the model name that a call asks for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Prices(BTreeMap<String, Price>);
+pub(crate) struct Prices(BTreeMap<String, Tariff>);
 
 impl Prices {
-    pub(crate) const fn new(by_name: BTreeMap<String, Price>) -> Self {
+    pub(crate) const fn new(by_name: BTreeMap<String, Tariff>) -> Self {
         Self(by_name)
     }
 
@@ -22,7 +22,7 @@ impl Prices {
     }
 
     /// Returns the price of `model`.
-    pub(crate) fn of(&self, model: &str) -> Option<Price> {
+    pub(crate) fn of(&self, model: &str) -> Option<Tariff> {
         self.0.get(model).or_else(|| self.0.get(ANY)).copied()
     }
 }

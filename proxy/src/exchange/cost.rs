@@ -5,10 +5,10 @@
 //! report is never used. Elsewhere the higher figure counts: a limit must not let more pass than it allows.
 
 use platform_core::{
-    budget::Price,
     money::NanoDollars,
     record::{CostSource, ExchangeRecord, TokensSource},
     route::Route,
+    tariff::Tariff,
 };
 
 /// Part of the higher figure by which the lower one may be below it, as a divisor: a twentieth is 5 %.
@@ -20,11 +20,11 @@ pub(super) fn reported(cost: Option<NanoDollars>, record: &ExchangeRecord) -> Op
 }
 
 /// Sets the cost of a call that has ended, and its source. The record has the reported cost, and the tokens.
-pub(super) fn settle(record: &mut ExchangeRecord, price: Option<Price>) {
+pub(super) fn settle(record: &mut ExchangeRecord, price: Option<Tariff>) {
     // LiteLLM reports a cost of 0 for a model whose price it does not know.
     let reported = record.cost_nanodollars.filter(|cost| *cost > NanoDollars(0));
     let price = price.filter(|_| record.tokens_source != TokensSource::None);
-    let table = price.map(|price| price.of(&record.tokens));
+    let table = price.map(|price| price.cost(&record.tokens));
     (record.cost_nanodollars, record.cost_source) = match (reported, table) {
         (Some(reported), Some(table)) => {
             let higher = reported.max(table);
@@ -49,7 +49,10 @@ fn differ(one: NanoDollars, other: NanoDollars) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use platform_core::record::{JournalLine, Tokens};
+    use platform_core::{
+        budget::Price,
+        record::{JournalLine, Tokens},
+    };
 
     use super::*;
 
@@ -90,7 +93,7 @@ mod tests {
         ];
         for (tokens, reported, price, expected, source) in table {
             let price =
-                price.map(|input| Price { input: NanoDollars(input * 1_000_000), ..Price::default() });
+                price.map(|input| Price { input: NanoDollars(input * 1_000_000), ..Price::default() }.into());
             let mut record = record(tokens, reported);
             settle(&mut record, price);
             let expected = (source != Unknown).then_some(NanoDollars(expected));

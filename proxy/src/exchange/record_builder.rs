@@ -5,11 +5,11 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use platform_core::{
-    budget::Price,
     id::CallId,
     record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
     route::Route,
+    tariff::Tariff,
     untrusted::JournalText,
 };
 
@@ -49,8 +49,8 @@ pub(super) struct RecordBuilder {
     pub(super) granted: Tokens,
     /// Answers that the call requests; the model writes them at the same time.
     pub(super) answers: u64,
-    /// Price of the model, if it is known.
-    pub(super) price: Option<Price>,
+    /// Prices of the model for the service that the call asks for, if they are known.
+    pub(super) price: Option<Tariff>,
     /// Progress of the answer, for watchers of its trace.
     pub(super) progress: Progress,
 }

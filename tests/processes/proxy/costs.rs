@@ -2,17 +2,19 @@
 
 use harness::{
     Run, World,
-    agent::{Answering, body_for},
+    agent::{Answering, body_for, saying},
     grant,
 };
 use http::Method;
 use platform_core::{
     budget::{Budget, Limit},
+    capability::Capability,
     grant::RunGrant,
     money::NanoDollars,
     record::{CostSource, ExchangeRecord},
 };
 
+const CHAT: &str = "/v1/chat/completions";
 const DOLLAR: u64 = 1_000_000_000;
 /// The upstream's own prices: a million tokens of prompts cost one dollar, and of answers two.
 const PRICES: &str = "[prices.'*']\ninput = '1'\noutput = '2'\n";
@@ -49,7 +51,7 @@ async fn a_streamed_message_cannot_hide_its_cost() {
         // The controls: a whole answer tells all of it, and another tells nothing.
         ("/v1/messages", MODEL, Answering::Whole),
         ("/v1/messages", "fake-usage1000000x6000", Answering::Streamed),
-        ("/v1/chat/completions", MODEL, Answering::Streamed),
+        (CHAT, MODEL, Answering::Streamed),
     ];
     for (number, (path, model, answering)) in table.into_iter().enumerate() {
         let run = run(&world, &format!("r{number}"), 5).await;
@@ -94,4 +96,39 @@ async fn a_report_of_nothing_is_no_price() {
     let free = World::with("[prices.'*']\ninput = '0'\noutput = '0'\n").await;
     let told = record(&free, "fake-free", 1).await;
     assert_eq!((told.cost_nanodollars, told.cost_source), (Some(NanoDollars(0)), CostSource::Priced));
+}
+
+#[tokio::test]
+async fn a_dearer_tier_costs_its_own_price() {
+    let tiers = "[prices.'*'.long_prompt]\nabove = 200000\ninput = '2'\noutput = '3'\n\
+        [prices.'*'.premium]\ninput = '1'\noutput = '9'\n";
+    let world = World::with(&format!("{PRICES}{tiers}")).await;
+    let capabilities = [Capability::PremiumService].into_iter().collect();
+    let run = world.run_with(RunGrant { capabilities, ..grant("r1", "acct-1") }).await;
+    let table = [
+        ("fake-usage200000x1000", "default", 200_000 * 1000 + 1000 * 2000),
+        ("fake-usage200001x1000", "default", 200_001 * 2000 + 1000 * 3000),
+        ("fake-usage200000x1000", "priority", 200_000 * 1000 + 1000 * 9000),
+        ("fake-usage200001x1000", "priority", 200_001 * 2000 + 1000 * 9000),
+    ];
+    for (calls, (model, tier, cost)) in (1..).zip(table) {
+        let mut body = body_for(CHAT, model, Answering::Whole);
+        body["service_tier"] = tier.into();
+        assert_eq!(run.agent.post(CHAT, &body).await.status, 200);
+        let record = world.records(calls).await.pop().unwrap().record;
+        assert_eq!(record.cost_nanodollars, Some(NanoDollars(cost)), "{model} {tier}");
+    }
+}
+
+/// A prompt that may be long is reserved at the price of a long one.
+#[tokio::test]
+async fn a_long_prompt_is_reserved_at_its_price() {
+    let tier = "[prices.'*'.long_prompt]\nabove = 8000\ninput = '1000'\noutput = '2'\n";
+    for (tier, status) in [(tier, 400), ("", 200)] {
+        let world = World::with(&format!("{PRICES}{tier}")).await;
+        let run = run(&world, "r1", 1).await;
+        let long = saying(CHAT, "fake", Answering::Whole, &"word ".repeat(2000));
+        assert_eq!(run.agent.post(CHAT, &long).await.status, status, "{tier}");
+        assert_eq!(run.agent.chat("fake").await.status, 200, "the control: a short prompt");
+    }
 }

@@ -26,7 +26,8 @@ fn check_section(example: &str, section: &str, settings: &Value) {
     for (key, setting) in settings["properties"].as_object().expect("a section lists settings") {
         let name = format!("{section}.{key}");
         if setting["properties"].is_object() {
-            let shown = example.contains(&format!("[{name}]")) || example.contains(&format!("[{name}."));
+            let headings = [format!("[{name}]"), format!("[{name}."), format!("\".{key}]")];
+            let shown = headings.iter().any(|heading| example.contains(heading));
             assert!(shown, "the example does not show [{name}]");
             check_section(example, &name, setting);
         } else {

@@ -1,13 +1,13 @@
-//! Reads the limits of runs and accounts, and the prices of models.
+//! Reads the limits of runs and accounts.
 
 use std::collections::BTreeMap;
 
 use platform_core::{
-    budget::{Budget, Price},
+    budget::Budget,
     credits::Credits,
     id::{AccountId, ModelName, ToolName},
-    money::NanoDollars,
     priority::Priority,
+    tariff::Tariff,
 };
 
 use super::{SectionName, Settings};
@@ -116,48 +116,6 @@ pub(super) fn budget(section: &Section<'_>, defaults: &Budget) -> Budget {
     }
 }
 
-pub(super) fn prices(root: &Section<'_>) -> BTreeMap<String, Price> {
-    let read = |model: &str, section: &Section<'_>| {
-        let field = |name, doc| section.field(name, doc);
-        let input =
-            field("input", "Dollars for a million tokens of prompts, as text.").may_be_zero().optional();
-        let output =
-            field("output", "Dollars for a million tokens of answers, as text.").may_be_zero().optional();
-        let cached = field("cached", "The same for tokens read from a cache; `input` if absent.")
-            .may_be_zero()
-            .optional();
-        let cache_written = field(
-            "cache_written",
-            "The same for tokens written to a cache; five quarters of `input` if absent.",
-        )
-        .may_be_zero()
-        .optional();
-        let cache_written_1h = field(
-            "cache_written_1h",
-            "The same for tokens written to a cache that keeps them for an hour; twice `input` if absent.",
-        )
-        .may_be_zero()
-        .optional();
-        let Some((input, output)) = input.zip(output) else {
-            section
-                .reject_itself("a price needs `input` and `output`, dollars for a million tokens".to_owned());
-            return (model.to_owned(), Price::default());
-        };
-        let price = Price {
-            input,
-            output,
-            cached: cached.unwrap_or(input),
-            // The default is Anthropic's price. Other providers charge nothing for cache writes and count none.
-            cache_written: cache_written.unwrap_or(NanoDollars(input.0.saturating_add(input.0 / 4))),
-            cache_written_1h: cache_written_1h.unwrap_or(NanoDollars(input.0.saturating_mul(2))),
-        };
-        (model.to_owned(), price)
-    };
-    let doc = "Price of a model, by the name in the request; `*` is each model that is not named. A cost that the \
-               upstream itself reports for a call goes before, unless it is zero.";
-    root.each(SectionName::Prices.name(), doc, read).into_iter().collect()
-}
-
 /// Returns the conflicts between cost limits and prices: under a cost limit a model without a price cannot be called.
 pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
     let default = settings.upstream.default_model.as_deref();
@@ -210,7 +168,7 @@ impl Settings {
     }
 
     /// Returns the price of `model`, and the name under which it is configured.
-    pub(super) fn price_of(&self, model: &str) -> Option<(&str, Price)> {
+    pub(super) fn price_of(&self, model: &str) -> Option<(&str, Tariff)> {
         let found = self.prices.get_key_value(model).or_else(|| self.prices.get_key_value(ANY));
         found.map(|(name, price)| (name.as_str(), *price))
     }

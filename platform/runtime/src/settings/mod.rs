@@ -15,6 +15,7 @@ mod github;
 mod journal;
 mod models;
 mod origin;
+mod prices;
 mod proxy;
 mod query_template;
 mod query_tokens;
@@ -36,8 +37,8 @@ mod worker;
 use std::collections::BTreeMap;
 
 use platform_core::{
-    budget::Price,
     id::{AgentId, GatewayId, RunId},
+    tariff::Tariff,
 };
 
 pub use self::{
@@ -106,7 +107,7 @@ pub struct Settings {
     /// Limits of accounts.
     pub accounts: Accounts,
     /// Prices of models, by the name in the request; `*` for all others.
-    pub prices: BTreeMap<String, Price>,
+    pub prices: BTreeMap<String, Tariff>,
     /// Tokens that models take and give, by the name in the request.
     pub models: BTreeMap<String, ModelLimits>,
     /// Runs that the proxy opens on its own.
@@ -213,7 +214,7 @@ impl Settings {
             agents: agents::read(root),
             gateways: gateways::read(root),
             accounts: budgets::accounts(root),
-            prices: budgets::prices(root),
+            prices: prices::read(root),
             models: models::read(root),
             runs: runs::read(root),
         }

@@ -46,12 +46,18 @@ pub(super) fn build_request(
     }
     if route.costs_tokens() {
         let output = checked.sizes.most_output(route, run.grant.limits.output_tokens);
+        let input = estimate::most_input(body, checked.media, checked.letters);
+        let tariff = exchange.context().snapshot.load().prices.of(&checked.model);
+        let tariff = tariff.map(|tariff| tariff.of_service(checked.service));
+        if let Some(builder) = &mut exchange.builder {
+            builder.price = tariff;
+        }
         let granted = exchange.reserve(&ReservationRequest {
-            input: estimate::most_input(body, checked.media, checked.letters),
+            input,
             output,
             least_output: if route == Route::Compact { output } else { 1 },
             answers: checked.sizes.answers(route),
-            price: exchange.context().snapshot.load().prices.of(&checked.model),
+            price: tariff.map(|tariff| tariff.of_prompt(input)),
         })?;
         let asked = checked.sizes.output().unwrap_or(run.grant.limits.output_tokens);
         exchange.output_limit = Some(granted.output_each).filter(|granted| *granted < asked);
@@ -113,7 +119,6 @@ impl Exchange {
         if let Some(builder) = &mut self.builder {
             builder.granted = granted.tokens;
             builder.answers = request.answers;
-            builder.price = request.price;
         }
         self.trace(|| {
             let Tokens { input: input_tokens, output: output_tokens, .. } = granted.tokens;

@@ -93,7 +93,11 @@ fn rows(offered: &[String], settings: &Settings) -> Vec<ModelRow> {
     let row = |model: &str, offered| ModelRow {
         offered,
         default: default == Some(model),
-        price: settings.prices.get(model).or_else(|| settings.prices.get(ANY_MODEL)).map(PriceRow::from),
+        price: settings
+            .prices
+            .get(model)
+            .or_else(|| settings.prices.get(ANY_MODEL))
+            .map(|tariff| PriceRow::from(&tariff.usual)),
         agents: users.get(model).cloned().unwrap_or_default(),
         model: model.to_owned(),
     };

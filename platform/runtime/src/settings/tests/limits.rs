@@ -119,7 +119,7 @@ fn a_price_is_exact_or_refused() {
     for (text, nanos) in
         [("0.000000001", 1), ("1e-9", 1), ("$2.50", 2_500_000_000), ("0.1000000000", 100_000_000), ("0", 0)]
     {
-        assert_eq!(parse(&prices(text)).unwrap().prices["m"].input.0, nanos, "{text}");
+        assert_eq!(parse(&prices(text)).unwrap().prices["m"].usual.input.0, nanos, "{text}");
     }
     for (text, told) in [
         ("0.0000000004", "is finer than the smallest unit, a billionth of a dollar (0.000000001)"),
@@ -130,6 +130,29 @@ fn a_price_is_exact_or_refused() {
     ] {
         let error = parse(&prices(text)).unwrap_err().to_string();
         assert!(error.contains(&format!("s.toml:2: prices.m.input: `{text}` {told}")), "{error}");
+    }
+}
+
+#[test]
+fn a_price_has_tiers() {
+    let usual = "[prices.m]\ninput = '3'\noutput = '15'\n";
+    let tiers = "[prices.m.long_prompt]\nabove = 200000\ninput = '6'\noutput = '22.50'\n\
+        [prices.m.premium]\ninput = '6'\noutput = '30'\ncached = '0.30'\n";
+    let tariff = parse(&format!("{usual}{tiers}")).unwrap().prices["m"];
+    let long_prompt = tariff.long_prompt.unwrap();
+    assert_eq!((long_prompt.above, long_prompt.price.output.0), (200_000, 22_500_000_000));
+    assert_eq!(long_prompt.price.cache_written.0, 7_500_000_000, "five quarters of its own input");
+    let premium = tariff.premium.unwrap();
+    assert_eq!((premium.output.0, premium.cached.0), (30_000_000_000, 300_000_000));
+    let control = parse(usual).unwrap().prices["m"];
+    assert_eq!((control.long_prompt, control.premium), (None, None));
+    for (tier, told) in [
+        ("[prices.m.long_prompt]\nabove = 1", "prices.m.long_prompt: a price of long prompts needs `above`"),
+        ("[prices.m.long_prompt]\ninput = '6'\noutput = '7'", "a price of long prompts needs `above`"),
+        ("[prices.m.premium]\ninput = '6'", "prices.m.premium: a price needs `input` and `output`"),
+    ] {
+        let error = error(&format!("{usual}{tier}"));
+        assert!(error.contains(told), "{tier}: {error}");
     }
 }
 

@@ -26,7 +26,7 @@ mod walk;
 
 use std::borrow::Cow;
 
-use platform_core::route::Route;
+use platform_core::{route::Route, tariff::Service};
 
 use self::walk::Walk;
 pub(crate) use self::{edits::Edits, sizes::Sizes};
@@ -50,6 +50,8 @@ pub(crate) struct Checked<'a> {
     pub(crate) media: Media,
     /// Letters of its text.
     pub(crate) letters: Letters,
+    /// Service that it asks for.
+    pub(crate) service: Service,
     /// Types of tools that are left out, because the run was not granted them.
     pub(crate) tools_left_out: Vec<Label>,
     /// Changes to make in it.

@@ -242,6 +242,7 @@ impl<'a> TopLevel<'a> {
             sizes: self.sizes,
             media: walk.media,
             letters: walk.cursor.letters(),
+            service: walk.service,
             tools_left_out,
             edits: self.edits,
         })

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use platform_core::capability::Capability;
+use platform_core::{capability::Capability, tariff::Service};
 
 use super::{
     findings::Findings,
@@ -24,6 +24,8 @@ pub(super) struct Walk<'a, 'p> {
     pub(super) policy: &'p Policy,
     /// Images, files, recordings that were found.
     pub(super) media: Media,
+    /// Service that is asked for.
+    pub(super) service: Service,
     /// Faults that were found.
     pub(super) findings: Findings,
     /// Set if tools are offered outside of the top-level list.
@@ -47,6 +49,7 @@ impl<'a, 'p> Walk<'a, 'p> {
             cursor: Cursor::new(body),
             policy,
             media: Media::default(),
+            service: Service::default(),
             findings: Findings::default(),
             offers_tools: false,
             field: None,
@@ -152,7 +155,11 @@ impl<'a, 'p> Walk<'a, 'p> {
         match self.cursor.value()? {
             JsonValue::Null => Ok(()),
             JsonValue::Text(text) if words.contains(&&*text.decoded()) => Ok(()),
-            JsonValue::Text(_) => self.need(capability, &member.name, member.at),
+            JsonValue::Text(_) => {
+                self.need(capability, &member.name, member.at)?;
+                self.service = Service::Premium;
+                Ok(())
+            }
             _ => Err(Rejection::wrong_type(&member.name, "a string", member.at)),
         }
     }
