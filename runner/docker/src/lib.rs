@@ -112,7 +112,7 @@ pub struct ContainerExit {
     pub killed_by: Option<KilledBy>,
     /// Set if one of its processes was killed for lack of memory. The agent may have survived that and exited with 0.
     pub oom_seen: bool,
-    /// Whether that is all of the output.
+    /// Completeness of the captured output.
     pub output: OutputState,
     /// Captured stdout.
     pub stdout: Captured,

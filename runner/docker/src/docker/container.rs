@@ -4,9 +4,8 @@
 //! restart of its own or of Docker, reads the output that Docker kept. The end of a connection is no end of output: after
 //! the container's own end, Docker's log says how much there was.
 //!
-//! Docker loses output in two cases, both while it is killed and started again beside running containers: what the
-//! container printed at last, if it ended meanwhile, and the beginning of a line that was unfinished at the kill. Then the
-//! output counts as one that may be short.
+//! A Docker that is killed beside running containers loses output in two cases. A container ends while it is away: the end
+//! is lost. A line is unfinished at the kill: its beginning is lost. Such an output counts as one that may be short.
 
 use std::{cell::Cell, time::Duration};
 

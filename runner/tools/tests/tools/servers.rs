@@ -83,7 +83,7 @@ async fn a_restarted_server_answers_the_first_call() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgets_each_session_is_asked_twice() {
+async fn a_forgetful_server_is_asked_twice() {
     let (world, double) = accepted("").await;
     double.restart(404);
     double.script.lock().unwrap().forgotten = Some((u32::MAX, 404));
