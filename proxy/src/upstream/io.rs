@@ -24,7 +24,7 @@ pub(super) struct UpstreamIo {
     flags: Arc<Flags>,
 }
 
-/// What a connection and its stream tell each other.
+/// Facts that a connection and its stream tell each other.
 #[derive(Debug, Default)]
 struct Flags {
     check_closed: AtomicBool,

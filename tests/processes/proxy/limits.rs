@@ -173,11 +173,12 @@ async fn a_short_limit_says_what_is_needed_and_left() {
     let run = |name: &'static str, budget| world.run_with(limited(name, "acct-1", budget));
     let messages = json!([{ "role": "user", "content": "Hi" }]);
     let asks = |tokens: u64| json!({ "model": "fake-words3", "max_tokens": tokens, "messages": messages });
-    let tokens = run("r1", Budget { total_tokens: Some(200), ..Budget::default() }).await;
-    let cut = tokens.agent.post(CHAT, &asks(1000)).await;
+    let tokens = run("r1", Budget { total_tokens: Some(2000), ..Budget::default() }).await;
+    let cut = tokens.agent.post(CHAT, &asks(5000)).await;
+    assert_eq!(cut.status, 200, "{}", cut.text());
     let told: u64 = cut.headers["x-sluice-output-limit"].to_str().unwrap().parse().unwrap();
     let sent: Value = world.upstream.ledger().last().unwrap().json().unwrap();
-    assert_eq!((sent["max_tokens"].as_u64(), told < 200), (Some(told), true));
+    assert_eq!((sent["max_tokens"].as_u64(), told < 2000), (Some(told), true));
     let few = run("r2", Budget { total_tokens: Some(10), ..Budget::default() }).await;
     let money = Some(NanoDollars(10_000_000));
     let poor = run("r3", Budget { cost_nanodollars: money, ..Budget::default() }).await;

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use platform_core::{limit::ByteSize, record::Outcome, refusal::Refusal};
 use tokio::time::timeout;
 
-use super::decode::{Coding, DecodeError, Decoder, Progress};
+use super::decode::{Coding, DecodeError, DecodeStatus, Decoder};
 use crate::{body_memory::BodyPermit, exchange::call::Exchange, refusal::Refused, server::ConnectionState};
 
 /// Most bytes of a refused body that are still read, for `DISCARD_TIMEOUT` at most.
@@ -31,6 +31,14 @@ impl BodyLimit {
         let message = format!("the request body is larger than {bytes}, which the setting {setting} allows");
         Refused::from(Refusal::BodyTooLarge).saying(message)
     }
+
+    /// Returns the refusal of a body that was not decoded because of `error`.
+    fn refusal_of(self, error: DecodeError) -> Refused {
+        match error {
+            DecodeError::TooLarge => self.refusal(),
+            other => Refused::from(Refusal::BodyEncoded).saying(other.to_string()),
+        }
+    }
 }
 
 /// Returns whether a body with these headers is not encoded.
@@ -47,7 +55,7 @@ pub(in crate::exchange) async fn read_plain_body(
     permit: &mut BodyPermit,
     limit: BodyLimit,
 ) -> Result<Bytes, Refused> {
-    let coding = Coding::of(headers)?;
+    let coding = Coding::of(headers).map_err(|error| limit.refusal_of(error))?;
     let encoded = read_body(exchange, body, permit, limit).await?;
     let Some(coding) = coding else { return Ok(encoded) };
     // In a box, so that calls with plain bodies need no memory for its state.
@@ -63,10 +71,9 @@ async fn decode(
     permit: &mut BodyPermit,
     limit: BodyLimit,
 ) -> Result<Bytes, Refused> {
-    let refusal =
-        |error: DecodeError| if error == DecodeError::TooLarge { limit.refusal() } else { error.into() };
+    let refusal = |error| limit.refusal_of(error);
     let mut decoder = Decoder::new(coding, &encoded, limit.bytes).map_err(refusal)?;
-    while decoder.step().map_err(refusal)? == Progress::More {
+    while decoder.step().map_err(refusal)? == DecodeStatus::More {
         permit.resize(encoded.len() as u64 + decoder.memory())?;
         tokio::task::yield_now().await;
     }

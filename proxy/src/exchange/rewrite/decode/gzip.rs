@@ -4,7 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-use super::{Coding, DecodeError, Progress};
+use super::{Coding, DecodeError, DecodeStatus};
 
 /// Memory of a decoder: its window and tables.
 pub(super) const MEMORY: u64 = 64 << 10;
@@ -33,11 +33,11 @@ impl<'e> GzipMember<'e> {
         Self { decoder: GzDecoder::new(ration), length: encoded.len() }
     }
 
-    pub(super) fn step(&mut self, plain: &mut Vec<u8>) -> Result<Progress, DecodeError> {
+    pub(super) fn step(&mut self, plain: &mut Vec<u8>) -> Result<DecodeStatus, DecodeError> {
         self.decoder.get_mut().left = MAX_INPUT;
         let mut piece = [0; MAX_OUTPUT];
         match self.decoder.read(&mut piece) {
-            Ok(0) if self.decoder.get_ref().rest.is_empty() => return Ok(Progress::Done),
+            Ok(0) if self.decoder.get_ref().rest.is_empty() => return Ok(DecodeStatus::Done),
             Ok(0) => return Err(DecodeError::Trailing(Coding::Gzip)),
             Ok(length) => plain.extend_from_slice(&piece[..length]),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -47,7 +47,7 @@ impl<'e> GzipMember<'e> {
         if read > plain.len() + MAX_OVERHEAD {
             return Err(DecodeError::Wasteful(Coding::Gzip));
         }
-        Ok(Progress::More)
+        Ok(DecodeStatus::More)
     }
 }
 

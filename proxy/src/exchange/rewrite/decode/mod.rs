@@ -1,8 +1,8 @@
 //! Decodes bodies that a client sends compressed: one gzip member (RFC 1952) or one zstd frame (RFC 8878), whole, and
 //! nothing behind it.
 //!
-//! The plain bytes are what is checked, counted and sent. Memory and work are bounded by the largest plain body, not by
-//! what the sender claims: a decoder does a little at a time, and its caller counts what it holds after each step.
+//! The plain bytes are what is checked, counted and sent. The largest plain body bounds memory and work, not what the
+//! sender claims. A decoder does a little at a time, and its caller counts what it holds after each step.
 
 mod gzip;
 #[cfg(test)]
@@ -12,10 +12,9 @@ mod zstd;
 use std::fmt;
 
 use http::{HeaderMap, header};
-use platform_core::{limit::ByteSize, refusal::Refusal};
+use platform_core::limit::ByteSize;
 
 use self::{gzip::GzipMember, zstd::ZstdFrame};
-use crate::refusal::Refused;
 
 /// Content coding of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,7 +24,7 @@ pub(super) enum Coding {
 }
 
 /// Reason that a body cannot be decoded.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DecodeError {
     #[error(
         "the body's content-encoding is not one that is read: send it plain, or once encoded as gzip or zstd"
@@ -47,9 +46,9 @@ pub(super) enum DecodeError {
     TooLarge,
 }
 
-/// Whether a decoder has more to do.
+/// State of a decoder after a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum DecodeStatus {
     More,
     Done,
 }
@@ -96,14 +95,6 @@ impl Coding {
     }
 }
 
-impl From<DecodeError> for Refused {
-    fn from(error: DecodeError) -> Self {
-        let reason =
-            if error == DecodeError::TooLarge { Refusal::BodyTooLarge } else { Refusal::BodyEncoded };
-        Self::from(reason).saying(error.to_string())
-    }
-}
-
 impl<'e> Decoder<'e> {
     /// Begins to decode `encoded` into at most `limit` bytes.
     pub(super) fn new(coding: Coding, encoded: &'e [u8], limit: ByteSize) -> Result<Self, DecodeError> {
@@ -115,7 +106,7 @@ impl<'e> Decoder<'e> {
     }
 
     /// Decodes a little more: one block of zstd, which has at most 128 KiB, or 16 KiB of gzip.
-    pub(super) fn step(&mut self) -> Result<Progress, DecodeError> {
+    pub(super) fn step(&mut self) -> Result<DecodeStatus, DecodeError> {
         let progress = match &mut self.source {
             Source::Gzip(member) => member.step(&mut self.plain),
             Source::Zstd(frame) => frame.step(&mut self.plain),

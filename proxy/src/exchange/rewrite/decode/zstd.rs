@@ -6,7 +6,7 @@ use ruzstd::decoding::{
     errors::{FrameDecoderError, ReadFrameHeaderError},
 };
 
-use super::{Coding, DecodeError, Progress};
+use super::{Coding, DecodeError, DecodeStatus};
 
 /// Largest window: RFC 8878 (3.1.1.1.2) recommends that decoders take this much, and encoders ask for no more.
 pub(super) const MAX_WINDOW: ByteSize = ByteSize::mib(8);
@@ -42,7 +42,7 @@ impl<'e> ZstdFrame<'e> {
         Ok(Self { decoder, rest, window, blocks: 0 })
     }
 
-    pub(super) fn step(&mut self, plain: &mut Vec<u8>) -> Result<Progress, DecodeError> {
+    pub(super) fn step(&mut self, plain: &mut Vec<u8>) -> Result<DecodeStatus, DecodeError> {
         if self.blocks == MAX_BLOCKS {
             return Err(DecodeError::Wasteful(Coding::Zstd));
         }
@@ -50,15 +50,15 @@ impl<'e> ZstdFrame<'e> {
         let malformed = DecodeError::Malformed(Coding::Zstd);
         let decoded = self.decoder.decode_blocks(&mut self.rest, BlockDecodingStrategy::UptoBlocks(1));
         decoded.map_err(|error| error_of(&error))?;
-        self.decoder.collect_to_writer(&mut *plain).map_err(|_full| malformed.clone())?;
+        self.decoder.collect_to_writer(&mut *plain).map_err(|_full| malformed)?;
         if !self.decoder.is_finished() {
-            return Ok(Progress::More);
+            return Ok(DecodeStatus::More);
         }
         let size = self.decoder.content_size();
         match plain.len() as u64 {
             length if size != 0 && size != length => Err(malformed),
             _ if !self.rest.is_empty() => Err(DecodeError::Trailing(Coding::Zstd)),
-            _ => Ok(Progress::Done),
+            _ => Ok(DecodeStatus::Done),
         }
     }
 
