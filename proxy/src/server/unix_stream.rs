@@ -5,7 +5,7 @@
 //! client takes nothing.
 
 use std::{
-    io::{self, IoSlice},
+    io::{self, IoSlice, IoSliceMut},
     os::{
         fd::{AsFd, BorrowedFd, OwnedFd},
         unix,
@@ -16,7 +16,10 @@ use std::{
 
 use rustix::{
     io::{Errno, ioctl_fionread},
-    net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg, shutdown},
+    net::{
+        RecvAncillaryBuffer, RecvFlags, RecvMsg, ReturnFlags, SendAncillaryBuffer, SendFlags, Shutdown,
+        recvmsg, send, sendmsg, shutdown,
+    },
 };
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, unix::AsyncFd};
 
@@ -124,13 +127,16 @@ impl AsyncRead for ClientUnixStream {
                     usize::try_from(ioctl_fionread(socket)?).map_or(length, |come| come.clamp(1, length))
                 }
             };
-            match recv(socket, buffer.initialize_unfilled_to(offered), RecvFlags::empty()) {
+            let mut pieces = [IoSliceMut::new(buffer.initialize_unfilled_to(offered))];
+            match recvmsg(socket, &mut pieces, &mut RecvAncillaryBuffer::default(), RecvFlags::empty()) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => guard.clear_ready(),
                 Err(error) => return Poll::Ready(Err(error.into())),
-                Ok((_, received)) => {
-                    // Less than fits: the socket is empty, and its next bytes are reported.
-                    if (1..buffer.remaining()).contains(&received) {
+                Ok(RecvMsg { bytes: received, flags, .. }) => {
+                    // Less than fits: the socket is empty, and its next bytes are reported. The kernel also stops behind
+                    // bytes that came with descriptors. It closes those, because nothing takes them, and says so.
+                    let is_empty = !flags.contains(ReturnFlags::CTRUNC);
+                    if is_empty && (1..buffer.remaining()).contains(&received) {
                         guard.clear_ready();
                     }
                     buffer.advance(received);
@@ -175,12 +181,14 @@ mod tests {
     use std::{
         fs,
         io::{Read, Write},
+        mem::MaybeUninit,
         net,
         os::unix::net::UnixStream as StdUnixStream,
         thread,
         time::Duration,
     };
 
+    use rustix::net::{SendAncillaryMessage, recv};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
         net::{TcpStream, UnixStream},
@@ -310,6 +318,33 @@ mod tests {
         assert!(all == text);
         assert!(stream.has_ended());
         writer.join().unwrap();
+    }
+
+    /// The kernel ends a read behind bytes with a descriptor, although more have come.
+    #[tokio::test]
+    async fn bytes_behind_a_descriptor_are_read() {
+        let (server, client) = StdUnixStream::pair().unwrap();
+        server.set_nonblocking(true).unwrap();
+        let pipe = std::io::pipe().unwrap();
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut attached = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [pipe.1.as_fd()];
+        assert!(attached.push(SendAncillaryMessage::ScmRights(&descriptors)));
+        send(&client, b"he", SendFlags::empty()).unwrap();
+        sendmsg(&client, &[IoSlice::new(b"ad")], &mut attached, SendFlags::empty()).unwrap();
+        send(&client, b" body", SendFlags::empty()).unwrap();
+        let mut piece = [0; 64];
+        let (_, first) = recv(&server, &mut piece, RecvFlags::PEEK).unwrap();
+        assert_eq!(&piece[..first], b"head", "control: one read does not get all that has come");
+
+        let mut stream = ClientUnixStream::new(server).unwrap();
+        let mut all = [0; 9];
+        let read = tokio::time::timeout(Duration::from_secs(10), stream.read_exact(&mut all)).await;
+        read.expect("no byte has to come for it").unwrap();
+        assert_eq!(&all, b"head body");
+        drop(pipe.1);
+        let mut left = pipe.0;
+        assert_eq!(left.read(&mut piece).unwrap(), 0, "the descriptor is closed");
     }
 
     /// A connection whose answer is stuck still learns at once that its client has left.
