@@ -22,8 +22,8 @@ pub(crate) fn respond(refused: &Refused, dialect: Dialect) -> Response<Bytes> {
     if refused.reason == Refusal::MethodNotAllowed {
         headers.insert(header::ALLOW, HeaderValue::from_static("POST"));
     }
-    if refused.reason == Refusal::Draining {
-        // The next request goes to the next proxy.
+    // A request that readers may frame differently has no certain end. When draining, the next one goes to another proxy.
+    if matches!(refused.reason, Refusal::HeadInvalid | Refusal::Draining) {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     if refused.reason == Refusal::WebsocketUnsupported {

@@ -93,6 +93,32 @@ async fn ambiguous_framing_is_refused() {
     }
 }
 
+/// Codings that nothing decodes here decide where a request ends: what follows may be a part of it.
+#[tokio::test]
+async fn an_unusable_coding_ends_the_connection() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    let body = chat_body("fake", Answering::Whole).to_string();
+    let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    let good = framed("transfer-encoding: chunked\r\n", &chunk);
+    for lines in [
+        "transfer-encoding: gzip, chunked\r\n",
+        "transfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: cow\r\ntransfer-encoding: chunked\r\n",
+        "transfer-encoding: chunked\r\nhost: b\r\n",
+    ] {
+        let answer = sent(&run.agent, &[framed(lines, &chunk), good.clone()].concat()).await;
+        assert!(
+            answer.starts_with("HTTP/1.1 400 ") && answer.contains("connection: close"),
+            "{lines}: {answer}"
+        );
+        assert_eq!(answer.matches("HTTP/1.1 ").count(), 1, "{lines}: {answer}");
+        assert!(world.upstream.ledger().is_empty(), "{lines}");
+    }
+    let answer = sent(&run.agent, &good.repeat(2)).await;
+    assert_eq!(answer.matches("HTTP/1.1 200").count(), 2, "control: {answer}");
+}
+
 #[tokio::test]
 async fn a_request_inside_a_body_stays_a_body() {
     let world = World::start().await;
