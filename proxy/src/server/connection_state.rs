@@ -51,6 +51,8 @@ struct ActiveCall {
     identity: Identity,
     stage: CallStage,
     departure: Departure,
+    /// Refusal by which an operator has stopped the call. It stays, also if the freeze is lifted at once.
+    stopped: Option<Refused>,
     timeouts: ConnectionTimeouts,
     inbound: Inbound,
 }
@@ -114,6 +116,7 @@ impl ConnectionState {
             identity: Identity::None,
             stage: CallStage::Idle,
             departure: Departure::EndsCall,
+            stopped: None,
             timeouts: ConnectionTimeouts::new(Instant::now()),
             inbound: Inbound::new(),
         };
@@ -127,6 +130,7 @@ impl ConnectionState {
         call.identity = identity;
         call.stage = CallStage::Begun;
         call.departure = Departure::EndsCall;
+        call.stopped = None;
         call.timeouts.begin_call(now);
         if call.run.as_ref().is_none_or(|other| !Arc::ptr_eq(other, run)) {
             call.run = Some(Arc::clone(run));
@@ -148,6 +152,7 @@ impl ConnectionState {
     pub(crate) fn end_call(&self) {
         let mut call = self.call();
         call.stage = CallStage::Idle;
+        call.stopped = None;
         call.timeouts.end_call(Instant::now());
         call.inbound.expect_head();
     }
@@ -157,7 +162,7 @@ impl ConnectionState {
         if self.is_listener_closed() {
             return true;
         }
-        let call = self.call();
+        let mut call = self.call();
         // A connection without bytes of the run may serve another run.
         let is_in_use = !matches!(call.stage, CallStage::Idle) || call.timeouts.is_write_blocked();
         let is_cut = call.run.as_ref().is_some_and(|run| run.cut().is_some()) || call.is_revoked();
@@ -368,7 +373,14 @@ impl ActiveCall {
         }
     }
 
-    fn operator_stop(&self, freezes: &Freezes) -> Option<Refused> {
+    fn operator_stop(&mut self, freezes: &Freezes) -> Option<Refused> {
+        if self.stopped.is_none() {
+            self.stopped = self.present_stop(freezes);
+        }
+        self.stopped.clone()
+    }
+
+    fn present_stop(&self, freezes: &Freezes) -> Option<Refused> {
         let model = match &self.stage {
             CallStage::Idle => return None,
             CallStage::Begun | CallStage::Tool => None,

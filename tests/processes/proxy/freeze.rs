@@ -73,6 +73,34 @@ async fn a_freeze_cuts_and_refuses_only_its_target() {
     assert_eq!(code_of(&frozen, "fake").await, None);
 }
 
+/// A thaw may come before the call that the freeze cuts is recorded.
+#[tokio::test]
+async fn a_freeze_lifted_at_once_is_recorded() {
+    let world = World::start().await;
+    for number in 0..20 {
+        let run = world.run(&format!("r{number}"), "acct-1").await;
+        let mut cut = run.agent.stream(HANGS).await;
+        cut.next().await.unwrap();
+        let account = json!([{ "kind": "account", "name": "acct-1" }]).to_string();
+        for path in ["/v1/freeze", "/v1/thaw"] {
+            let changed = world.control.send(Method::POST, path, account.clone()).await;
+            assert_eq!(changed.status, 200, "{}", changed.text());
+        }
+        let in_flight = async || world.control.run(&run.grant.run_id).await.unwrap().in_flight;
+        if in_flight().await == 1 {
+            // The thread saw neither change, or is about to cut the call.
+            drop(world.control.send(Method::POST, "/v1/freeze", account.clone()).await);
+        }
+        let record = record_of(&world, &run).await;
+        assert_eq!(
+            (record.outcome, record.refusal),
+            (Outcome::Frozen, Some(Refusal::Frozen)),
+            "call {number}"
+        );
+        assert_eq!(world.control.send(Method::POST, "/v1/thaw", account).await.status, 200);
+    }
+}
+
 /// Calls whose answer has not begun are cut, too.
 #[tokio::test]
 async fn a_frozen_model_is_frozen_for_all_runs() {
