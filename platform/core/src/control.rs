@@ -264,8 +264,9 @@ pub enum JournalState {
     OverBudget,
     /// The disk is full: calls are refused until there is space.
     Full,
-    /// The journal exceeds its budget on disk by a whole file: calls are refused until a consumer acknowledges or is
-    /// removed.
+    /// A thread cannot mark its calls in flight, as on a full disk: they are refused until it can.
+    Unmarked,
+    /// The journal exceeds its budget by a whole file: calls are refused until a consumer acknowledges or is removed.
     Closed,
     /// A write has failed: calls are refused until a restart.
     Stopped,
@@ -431,6 +432,7 @@ impl fmt::Display for NotReady {
                 JournalState::Open => "its journal is open",
                 JournalState::OverBudget => "its journal exceeds its budget on disk",
                 JournalState::Full => "the disk of its journal is full",
+                JournalState::Unmarked => "a thread cannot mark calls in its journal, as on a full disk",
                 JournalState::Closed => "its journal exceeds its budget on disk by a whole file",
                 JournalState::Stopped => "a write to its journal has failed",
             }),

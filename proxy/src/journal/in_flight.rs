@@ -15,7 +15,10 @@ use std::{
     ops::Range,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use platform_core::{
@@ -46,6 +49,8 @@ pub(super) struct InFlightLog {
     path: PathBuf,
     file: Arc<File>,
     slots: Mutex<Slots>,
+    /// True since a mark could not be written, until [`Self::retry`] writes again.
+    is_failing: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -166,7 +171,35 @@ impl InFlightLog {
             recovered.extend(read(&file, path, slot)?);
         }
         let slots = Mutex::new(Slots { free: (0..count).collect(), stale: SlotSet::default(), count });
-        Ok((Self { path: path.to_owned(), file: Arc::new(file), slots }, recovered))
+        let is_failing = AtomicBool::new(false);
+        Ok((Self { path: path.to_owned(), file: Arc::new(file), slots, is_failing }, recovered))
+    }
+
+    /// Returns whether the last marks could not be written.
+    pub(super) fn is_failing(&self) -> bool {
+        self.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// Writes to a slot again if marks could not be written, so that no call is needed to learn that they can.
+    pub(super) fn retry(&self) {
+        if !self.is_failing() {
+            return;
+        }
+        let retried = self.take(None).and_then(|slot| {
+            let cleared = self.file.write_all_at(&NOTHING, offset(slot));
+            self.release(LogSlot(slot));
+            cleared
+        });
+        match retried {
+            Ok(()) => {
+                self.is_failing.store(false, Ordering::Relaxed);
+                tracing::info!(path = %self.path.display(), "calls can be marked in flight again");
+            }
+            Err(error) => {
+                let path = self.path.display();
+                tracing::debug!(%path, error = report::chain(&error), "calls still cannot be marked in flight");
+            }
+        }
     }
 
     pub(super) const fn file(&self) -> &Arc<File> {
@@ -196,7 +229,13 @@ impl InFlightLog {
 
     /// Writes the marks of `batch`. When this returns, they survive the proxy's death.
     pub(super) fn write(&self, batch: &MarkBatch) -> io::Result<()> {
-        batch.runs().try_for_each(|(slot, content)| self.file.write_all_at(content, offset(slot)))
+        let written =
+            batch.runs().try_for_each(|(slot, content)| self.file.write_all_at(content, offset(slot)));
+        self.noting_failure(written)
+    }
+
+    fn noting_failure(&self, written: io::Result<()>) -> io::Result<()> {
+        written.inspect_err(|_error| self.is_failing.store(true, Ordering::Relaxed))
     }
 
     /// Frees the slot of a call that has its record.
@@ -241,7 +280,7 @@ impl InFlightLog {
         // Writes zeros and not only the length, so that a full disk is met here.
         let first = slots.count;
         let zeros = vec![0; SLOTS_PER_GROWTH as usize * SLOT_SIZE];
-        self.file.write_all_at(&zeros, offset(first))?;
+        self.noting_failure(self.file.write_all_at(&zeros, offset(first)))?;
         slots.count += SLOTS_PER_GROWTH;
         let added = first..slots.count;
         slots.add_free(added);

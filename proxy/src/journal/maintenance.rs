@@ -1,7 +1,7 @@
 //! Maintains the journal in a thread of its own.
 //!
-//! The thread writes the sums of refused calls, clears stale marks, ends old segments, makes checkpoints, and removes
-//! old segments, once a second. It prepares the journal's growth whenever that is wanted.
+//! The thread writes the sums of refused calls, clears stale marks, retries failed ones, makes checkpoints, and ends and
+//! removes old segments, once a second. It prepares the journal's growth whenever that is wanted.
 
 use std::{
     io,
@@ -106,6 +106,7 @@ impl MaintenanceThread {
         let journal = &self.journal;
         journal.flush_refusals(Flush::Due);
         journal.clear_stale_marks();
+        journal.retry_marks();
         journal.end_old_segment(now)?;
         let mut made = Ok(());
         if Instant::now() >= self.due {

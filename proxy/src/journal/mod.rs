@@ -194,6 +194,8 @@ impl Journal {
             JournalState::Closed
         } else if self.space.is_full() {
             JournalState::Full
+        } else if self.marks.lock().iter().any(|log| log.is_failing()) {
+            JournalState::Unmarked
         } else if self.is_over_budget.load(Ordering::Relaxed) {
             JournalState::OverBudget
         } else {
@@ -213,6 +215,12 @@ impl Journal {
     fn clear_stale_marks(&self) {
         let logs = self.marks.lock().clone();
         logs.iter().for_each(|log| log.clear_stale());
+    }
+
+    /// Tries to write marks again where that has failed.
+    fn retry_marks(&self) {
+        let logs = self.marks.lock().clone();
+        logs.iter().for_each(|log| log.retry());
     }
 
     /// Clears them on the disk, too: without its record a mark would be taken for that of a call that was interrupted.

@@ -124,6 +124,32 @@ async fn a_full_disk_stops_only_new_calls() {
     world.start_proxy().await;
 }
 
+/// The journal has space ahead for lines, and a thread's file of marks has none to grow: the thread refuses each call.
+/// Health says so, and nothing but space is needed to go on: a balancer sends no call to a proxy that is not ready.
+#[tokio::test]
+async fn a_thread_that_cannot_mark_is_not_ready() {
+    let (world, disk) = small_world("16m").await;
+    let run = world.run("r1", "acct-1").await;
+    let readiness = || async { world.control.send(Method::GET, "/v1/ready", String::new()).await };
+    assert_eq!(readiness().await.status, 200, "before");
+    disk.fill();
+    let chat = || async { run.agent.chat("fake").await };
+    let refused = chat().await;
+    assert_eq!(refused.status, 503, "its first mark needs space: {}", refused.text());
+    assert!(refused.text().contains("journal_unavailable"), "{}", refused.text());
+    let not_ready = readiness().await;
+    assert_eq!(not_ready.status, 503);
+    assert_eq!(not_ready.json()["reasons"], json!([{ "reason": "journal", "state": "unmarked" }]));
+    assert_eq!(world.control.health().await.unwrap().journal, JournalState::Unmarked);
+    let doctor = world.sluice().run(&["doctor"]).await;
+    assert!(doctor.stdout.contains("cannot mark calls"), "{doctor:?}");
+
+    disk.empty();
+    eventually("it is ready without a call", readiness, |answer| answer.status == 200).await;
+    assert_eq!(world.control.health().await.unwrap().journal, JournalState::Open);
+    assert_eq!(chat().await.status, 200);
+}
+
 #[tokio::test]
 async fn a_kill_on_a_full_disk_loses_no_record() {
     let (mut world, disk) = small_world("1m").await;

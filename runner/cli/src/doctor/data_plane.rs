@@ -135,10 +135,15 @@ mod tests {
     #[test]
     fn problems_of_the_proxy_are_in_words() {
         let full = NotReady::Journal { state: JournalState::Full };
+        let unmarked = NotReady::Journal { state: JournalState::Unmarked };
         let lost = Health { lost: vec![Lost { from: 5, to: 9 }], ..health() };
         let unstored = Health { unstored: vec![Unstored::Freezes, Unstored::ClosedRuns], ..health() };
         for (check, expected) in [
             (proxy_check(&health(), &[full]), "broken pid 7 is not ready: the disk of its journal is full"),
+            (
+                proxy_check(&health(), &[unmarked]),
+                "broken pid 7 is not ready: a thread cannot mark calls in its journal, as on a full disk",
+            ),
             (proxy_check(&lost, &[]), "broken lines of its journal are gone: 5 to 9"),
             (proxy_check(&unstored, &[]), "broken pid 7 holds what its disk refuses: freezes, closed runs"),
         ] {

@@ -12,7 +12,7 @@ export interface StateCount {
 const TONES = new Map<string, Tone>([
   ["ok", "good"], ["ready", "good"], ["up", "good"], ["open", "good"],
   ["not_ready", "warn"], ["probing", "warn"], ["over_budget", "warn"],
-  ["unavailable", "bad"], ["down", "bad"], ["full", "bad"], ["closed", "bad"], ["stopped", "bad"],
+  ["unavailable", "bad"], ["down", "bad"], ["full", "bad"], ["unmarked", "bad"], ["closed", "bad"], ["stopped", "bad"],
 ]);
 
 const ORDER = ["queued", "preparing", "starting", "running", "collecting", "settling", "succeeded", "failed", "cancelled", "timed_out"];
