@@ -12,6 +12,24 @@ const MAX_HISTORY: usize = 1 << 20;
 /// Most earlier turns that an agent is given.
 const MAX_TURNS: u32 = 500;
 
+/// Most characters of a key that a client chooses.
+const MAX_KEY: usize = 128;
+
+/// Error for a text that is no key of a thread.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected 1 to {MAX_KEY} letters, digits, `.`, `_`, `:` or `-`, found `{0}`")]
+pub struct InvalidThreadKey(String);
+
+/// Reads the key of a thread that a client chooses. It fits into a path, so that the thread can be asked for.
+///
+/// # Errors
+/// If it is empty, too long, or has other characters.
+pub fn read_thread_key(text: &str) -> Result<ExternalId, InvalidThreadKey> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
+    let key = ExternalId::parse(text).ok().filter(|_| text.len() <= MAX_KEY && text.bytes().all(is_plain));
+    key.ok_or_else(|| InvalidThreadKey(text.chars().take(MAX_KEY).collect()))
+}
+
 /// Thread that an order continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadOrder {
@@ -118,4 +136,20 @@ fn history(turns: &[ThreadTurn]) -> Vec<Message> {
         .collect();
     messages.reverse();
     messages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_fits_into_a_path() {
+        for key in ["t1", "user:1_a.b-c", &"k".repeat(MAX_KEY)] {
+            assert_eq!(read_thread_key(key).unwrap().as_str(), key);
+        }
+        for text in ["", "a/b", "a b", "a?b", "ä", &"k".repeat(MAX_KEY + 1)] {
+            let error = read_thread_key(text).unwrap_err().to_string();
+            assert!(error.contains("letters, digits"), "{error}");
+        }
+    }
 }

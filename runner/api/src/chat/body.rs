@@ -11,7 +11,7 @@ use platform_runtime::{random, settings::DEFAULT_AGENT};
 use runner_engine::{
     order::RunOrder,
     request::Keep,
-    thread::{ThreadOrder, WhenBusy},
+    thread::{ThreadOrder, WhenBusy, read_thread_key},
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,8 +26,6 @@ use crate::{
 
 /// Longest message, in characters.
 const MAX_MESSAGE: usize = 16_000;
-/// Longest key of a thread, in characters.
-const MAX_KEY: usize = 128;
 
 /// Order of the chat, as a client sends it. Fields that are not here are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -244,13 +242,8 @@ pub(super) fn agent_id(name: Option<&str>) -> Result<AgentId, Error> {
 
 /// Returns the key of the thread that a client names.
 pub(super) fn thread_key(name: &str) -> Result<ExternalId, Error> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte);
-    let problem = || {
-        let rule = format!("1 to {MAX_KEY} letters, digits, `.`, `_`, `:` or `-`");
-        Error::Invalid(format!("the key of the thread (`stateKey`, else `id`): expected {rule}"))
-    };
-    let key = ExternalId::parse(name).ok().filter(|_| name.len() <= MAX_KEY && name.bytes().all(is_plain));
-    key.ok_or_else(problem)
+    read_thread_key(name)
+        .map_err(|error| Error::Invalid(format!("the key of the thread (`stateKey`, else `id`): {error}")))
 }
 
 #[cfg(test)]

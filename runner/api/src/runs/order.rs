@@ -13,7 +13,7 @@ use platform_runtime::settings::DEFAULT_AGENT;
 use runner_engine::{
     order::{self, OrderLimits, RunOrder},
     request::Keep,
-    thread::ThreadOrder,
+    thread::{ThreadOrder, read_thread_key},
 };
 use runner_model::conversation::Message;
 use serde::Deserialize;
@@ -63,7 +63,7 @@ pub(super) struct OrderBody {
     #[schema(value_type = schemas::Priority)]
     priority: Priority,
     /// Thread to continue.
-    #[schema(value_type = Option<schemas::ExternalId>)]
+    #[schema(value_type = Option<schemas::ThreadKey>)]
     state_key: Option<ExternalId>,
     /// Limits of the run. The tightest of the order's, the principal's and the agent's applies.
     #[serde(default)]
@@ -118,10 +118,12 @@ impl OrderBody {
             None => AgentId::parse(DEFAULT_AGENT).map_err(|_never| Error::Internal)?,
         };
         caller.may_run(&agent_id)?;
+        let thread = self.state_key.as_ref().map(|key| read_thread_key(key.as_str())).transpose();
+        let thread = thread.map_err(|error| Error::Invalid(format!("`stateKey`: {error}")))?;
         Ok(RunOrder {
             run_id,
             account: caller.account_of_order(self.account)?,
-            correlation: caller.correlation(self.state_key.clone()),
+            correlation: caller.correlation(thread.clone()),
             agent_id,
             model: self.model,
             image: None,
@@ -129,7 +131,7 @@ impl OrderBody {
             priority: self.priority,
             history: self.messages,
             question: self.input,
-            thread: self.state_key.map(ThreadOrder::behind),
+            thread: thread.map(ThreadOrder::behind),
             repo: self.repository.choice(caller),
             host_tools: self.host_tools,
             keep: if self.keep_workspace { Keep::Workspace } else { Keep::Nothing },

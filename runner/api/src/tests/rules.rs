@@ -1,7 +1,7 @@
 //! Reads a body by the documented rules, written down once more. `None` stands for a refusal.
 
 use platform_core::{
-    id::{AgentId, ExternalId, ModelName, ToolName},
+    id::{AgentId, ModelName, ToolName},
     money::NanoDollars,
 };
 use serde_json::{Map, Value};
@@ -144,11 +144,7 @@ fn chat(body: &Map<String, Value>) -> Option<Reading> {
     let [id, state_key] = [text(body, "id")?, text(body, "stateKey")?];
     let thread = match state_key.or(id) {
         None => Thread::New,
-        Some(key) => {
-            let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
-            let is_valid = (1..=128).contains(&key.len()) && key.chars().all(is_plain);
-            is_valid.then_some(Thread::Named(key))?
-        }
+        Some(key) => is_thread_key(&key).then_some(Thread::Named(key))?,
     };
     let model = model(text(body, "model")?)?;
     let agent = AgentId::accepts(&agent).then_some(agent)?;
@@ -209,7 +205,7 @@ fn run(body: &Map<String, Value>) -> Option<Reading> {
     let agent = AgentId::accepts(&agent).then_some(agent)?;
     let model = model(text(body, "model")?)?;
     checked(text(body, "account")?, |account| account == ACCOUNT)?;
-    let state_key = checked(text(body, "stateKey")?, |key| ExternalId::parse(key).is_ok())?;
+    let state_key = checked(text(body, "stateKey")?, is_thread_key)?;
     let priority = body.get("priority").map_or(Some("normal"), Value::as_str)?;
     ["low", "normal", "high"].contains(&priority).then_some(())?;
     body.get("keepWorkspace").is_none_or(Value::is_boolean).then_some(())?;
@@ -225,6 +221,11 @@ fn run(body: &Map<String, Value>) -> Option<Reading> {
     let repository = body.get("repository").map_or_else(|| Some(Repository::default()), Repository::read)?;
     let host_tools = host_tools(body)?;
     Some(Reading { question, history, agent, model, thread, total_tokens, cost, repository, host_tools })
+}
+
+fn is_thread_key(key: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "._:-".contains(c);
+    (1..=128).contains(&key.len()) && key.chars().all(is_plain)
 }
 
 /// Reads the limits of an order. None of them is zero.

@@ -24,7 +24,7 @@ use runner_engine::{
     order::{OrderLimits, OrderedAgent, RunOrder},
     relay::{OrderSource, RepoChoice},
     request::Keep,
-    thread::{ThreadOrder, WhenBusy},
+    thread::{ThreadOrder, WhenBusy, read_thread_key},
 };
 use runner_store::Store;
 use tokio::sync::mpsc;
@@ -56,7 +56,7 @@ pub(super) struct Arguments {
     #[arg(long, default_value = "local", value_name = "ACCOUNT")]
     account: AccountId,
     /// Thread to continue [default: a new one]
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = read_thread_key)]
     thread: Option<ExternalId>,
     /// Print the agent's text unchanged, including escape sequences
     #[arg(long)]

@@ -33,6 +33,7 @@ use runner_engine::{
     relay::RelayRecord,
     request::RunRequest,
     run::{self, LeaseError, LeasedRun, RunResult},
+    thread::read_thread_key,
 };
 use runner_store::{self as store, Created, Store};
 use runner_telemetry::traces::{self, SpanQueue};
@@ -107,7 +108,7 @@ pub(super) struct Arguments {
     traceparent: Option<Traceparent>,
     /// Thread to continue: the agent gets its earlier questions and answers. Runs of a gateway's agents wait for each
     /// other; others are refused while the thread's last run has not ended
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = read_thread_key)]
     state_key: Option<ExternalId>,
     /// Keep the workspace after the run, for as long as `keep` of its agent says; `sluice runs show` prints its path
     #[arg(long)]
