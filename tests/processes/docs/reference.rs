@@ -134,7 +134,7 @@ fn the_errors_page_has_every_code() {
     }
     page += "\n## Refusals of calls\n\nStatus and message are those of a listener that serves gateways, as an OpenAI error: \
         gateways lock a provider for every account on 401, 402, 403 and 429. A run's own socket and a listener for clients \
-        answer identity errors with 401 and a message of their own, and use 408 and 429. `final` means that the same \
+        answer errors of tokens with 401 and a message of their own, and use 408 and 429. `final` means that the same \
         request fails again (`x-should-retry: false`).\n\n| code | status | retry | message | |\n|---|---|---|---|---|\n";
     for code in Refusal::ALL.map(Refusal::code) {
         let is_row = |row: &&Value| row["code"] == code && row["api"] == "openai-completions";
