@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]
 
+mod api;
 mod cli;
 mod docs;
 mod gateways;

@@ -3,10 +3,7 @@
 use axum::{
     Extension,
     extract::State,
-    http::{
-        HeaderMap, HeaderName, StatusCode,
-        header::{CACHE_CONTROL, SET_COOKIE},
-    },
+    http::{HeaderMap, HeaderName, StatusCode, header::SET_COOKIE},
     response::{IntoResponse, Response},
 };
 use platform_runtime::random;
@@ -31,8 +28,6 @@ pub(crate) const SESSION: &str = "/api/v1/session";
 const CLEAR_SITE_DATA: HeaderName = HeaderName::from_static("clear-site-data");
 /// Data to forget. Not all cookies: browsers would also remove those of other services of the same domain.
 const ALL_BUT_COOKIES: &str = "\"cache\", \"storage\"";
-/// Value of `cache-control`: no answer about a session is kept.
-const NO_STORE: &str = "no-store";
 
 /// Answer that says for whom requests act.
 #[derive(Debug, Serialize, ToSchema)]
@@ -91,11 +86,7 @@ pub(crate) async fn sign_out(
     if let Some(id) = cookie.read(&headers)? {
         context.opened().await?.store.end_browser_session(&id.hash()).await?;
     }
-    let headers = [
-        (SET_COOKIE, cookie.clear()),
-        (CLEAR_SITE_DATA, ALL_BUT_COOKIES.to_owned()),
-        (CACHE_CONTROL, NO_STORE.to_owned()),
-    ];
+    let headers = [(SET_COOKIE, cookie.clear()), (CLEAR_SITE_DATA, ALL_BUT_COOKIES.to_owned())];
     Ok((StatusCode::NO_CONTENT, headers).into_response())
 }
 
@@ -118,5 +109,5 @@ fn session_response(caller: &Caller) -> Response {
         Caller::Principal(principal) | Caller::Browser(principal, _) => Some(principal.id.as_str()),
     };
     let view = SessionView { principal, account: caller.account().as_str(), role: caller.role() };
-    ([(CACHE_CONTROL, NO_STORE)], json_response(&view)).into_response()
+    json_response(&view)
 }

@@ -10,7 +10,9 @@ use axum::{
     extract::{MatchedPath, Request, State},
     http::{
         HeaderValue, Method,
-        header::{CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
+        header::{
+            CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+        },
     },
     middleware::{self, Next},
     response::{IntoResponse, Response},
@@ -236,13 +238,22 @@ pub(crate) fn router(context: &ApiContext) -> Router {
         .fallback(async || Error::Route)
         .layer(middleware::from_fn_with_state(context.origins.clone(), require_own_host))
         .layer(middleware::from_fn_with_state(observer, observe_request))
-        .layer(middleware::map_response(forbid_sniffing))
+        .layer(middleware::map_response(protect_answer))
         .merge(pages::router(Dashboard::embedded(), &context.origins))
 }
 
-/// Forbids browsers to take an answer for another type than the stated one: many hold text of agents.
-async fn forbid_sniffing(mut response: Response) -> Response {
-    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+/// Forbids browsers to take an answer for another type than the stated one, to show it in a frame, and to load or run
+/// anything from it: many hold text of agents. No cache keeps it, because answers differ by caller.
+async fn protect_answer(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (CACHE_CONTROL, "no-store"),
+    ] {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
     response
 }
 

@@ -6,7 +6,7 @@ use axum::{
     body::Body,
     http::{
         HeaderMap, HeaderValue,
-        header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE},
+        header::{ACCEPT, CONTENT_TYPE},
     },
     response::{
         IntoResponse, Response, Sse,
@@ -55,9 +55,6 @@ fn server_sent(items: impl Stream<Item = StreamItem> + Send + 'static) -> Respon
 
 fn json_lines(items: impl Stream<Item = StreamItem> + Send + 'static) -> Response {
     let lines = items.map(|item| Ok::<_, Infallible>(format!("{}\n", item.json)));
-    let headers = [
-        (CONTENT_TYPE, HeaderValue::from_static(JSON_LINES)),
-        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-    ];
+    let headers = [(CONTENT_TYPE, HeaderValue::from_static(JSON_LINES))];
     (headers, Body::from_stream(lines)).into_response()
 }

@@ -12,7 +12,7 @@ mod ui_stream;
 use axum::{
     Extension,
     extract::{Request, State},
-    http::{HeaderName, HeaderValue, StatusCode, header::CACHE_CONTROL},
+    http::{HeaderName, HeaderValue, StatusCode},
     response::{IntoResponse, Response},
 };
 use platform_core::{event::AgentEvent, id::ExternalId, name};
@@ -41,10 +41,9 @@ use crate::{
 const STATE_KEY: HeaderName = HeaderName::from_static(name::header::STATE_KEY);
 const RUN_ID: HeaderName = HeaderName::from_static(name::header::COGNI_RUN_ID);
 /// Headers that the AI SDK documents: the version of the protocol, and no buffering by nginx.
-const STREAM_HEADERS: [(HeaderName, HeaderValue); 3] = [
+const STREAM_HEADERS: [(HeaderName, HeaderValue); 2] = [
     (HeaderName::from_static("x-vercel-ai-ui-message-stream"), HeaderValue::from_static("v1")),
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
-    (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
 ];
 
 /// Answer of a run, as it is written.

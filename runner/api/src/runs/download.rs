@@ -8,7 +8,7 @@ use axum::{
     extract::{Request, State},
     http::{
         HeaderName, HeaderValue,
-        header::{CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE},
+        header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE},
     },
     response::{IntoResponse, Response},
 };
@@ -45,9 +45,8 @@ pub(crate) async fn download(
         })
     });
     let file = opened.await?;
-    let headers: [(HeaderName, HeaderValue); 4] = [
+    let headers: [(HeaderName, HeaderValue); 3] = [
         (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
-        (CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (CONTENT_DISPOSITION, disposition),
         (CONTENT_LENGTH, file.size().into()),
     ];
