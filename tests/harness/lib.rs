@@ -8,6 +8,7 @@
 
 pub mod agent;
 mod agent_host_tools;
+pub mod api_occupation;
 pub mod api_soak;
 pub mod billing;
 pub mod billing_chaos;
@@ -86,6 +87,7 @@ pub mod start_times;
 pub mod starts;
 pub mod store;
 pub mod store_lock;
+pub mod strangers;
 pub mod terminal;
 mod tier;
 pub mod tls_terminator;

@@ -78,6 +78,16 @@ impl Served {
         url.unwrap_or_else(|| panic!("{}", self.up.said)).to_owned()
     }
 
+    /// Returns the address of the API, which has no TLS.
+    ///
+    /// # Panics
+    /// If it is not served.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        let url = self.url();
+        url.strip_prefix("http://").and_then(|address| address.parse().ok()).expect(&url)
+    }
+
     /// Adds a principal of an account, with a role; returns the API as it uses it.
     pub async fn of_role(&self, name: &str, account: &str, role: &str) -> Agent {
         self.principal(&[name, "--account", account, "--role", role]).await

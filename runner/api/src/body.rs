@@ -1,5 +1,7 @@
 //! Reads paths, queries and bodies of requests, and names what is wrong in them.
 
+use std::{error::Error as StdError, iter};
+
 use axum::{
     body::{Bytes, to_bytes},
     extract::{FromRequestParts, Path, Query, Request},
@@ -17,7 +19,7 @@ use utoipa::{
     openapi::{RefOr, Schema},
 };
 
-use crate::error::Error;
+use crate::{error::Error, observed_body::BodyError};
 
 /// Deepest nesting of a body. The hash of an order takes time in proportion to it.
 const MAX_DEPTH: usize = 32;
@@ -104,9 +106,14 @@ pub(crate) async fn read_bytes(request: Request, most: usize) -> Result<Bytes, E
         return Err(Error::TooLarge { most });
     }
     to_bytes(request.into_body(), most).await.map_err(|error| {
-        let source = std::error::Error::source(&error);
-        if source.is_some_and(|source| source.is::<LengthLimitError>()) {
+        let causes =
+            || iter::successors(error.source(), |error: &&(dyn StdError + 'static)| (*error).source());
+        let is_slow =
+            |cause: &(dyn StdError + 'static)| matches!(cause.downcast_ref(), Some(BodyError::Slow));
+        if causes().any(|cause| cause.is::<LengthLimitError>()) {
             Error::TooLarge { most }
+        } else if causes().any(is_slow) {
+            Error::SlowBody
         } else {
             Error::Invalid("the body breaks off".to_owned())
         }

@@ -14,7 +14,7 @@ use runner_model::principal::{BrowserSessionHash, PrincipalRole};
 use runner_store::{AccountScope, Error as StoreError, Principal, Store};
 use runner_telemetry::metrics::SignInWay;
 
-use crate::{context::ApiContext, credentials::Credential, error::Error};
+use crate::{connection_table::ConnectionEntry, context::ApiContext, credentials::Credential, error::Error};
 
 /// Sender of a request.
 #[derive(Debug, Clone)]
@@ -50,6 +50,11 @@ pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Reques
     let credential = Credential::of(request.method(), request.headers(), &guard.context.origins);
     match guard.admit(credential).await.map_err(|error| guard.counted(error)) {
         Ok(caller) => {
+            if let (Some(entry), Some(principal)) =
+                (request.extensions().get::<ConnectionEntry>(), caller.principal())
+            {
+                entry.identify(&principal.id);
+            }
             request.extensions_mut().insert(caller);
             next.run(request).await
         }

@@ -105,6 +105,9 @@ pub(super) enum Error {
         /// Largest body, in bytes.
         most: usize,
     },
+    /// The body does not arrive in time.
+    #[error("the body arrives too slowly")]
+    SlowBody,
     /// The body has another form than JSON.
     #[error("the body is no JSON, according to its content type")]
     MediaType,
@@ -199,6 +202,7 @@ impl Error {
             Self::Limits => Problem::LIMITS_EXCEEDED,
             Self::Account { .. } => Problem::ACCOUNT_FORBIDDEN,
             Self::TooLarge { .. } => Problem::TOO_LARGE,
+            Self::SlowBody => Problem::BODY_TIMEOUT,
             Self::MediaType => Problem::UNSUPPORTED_MEDIA_TYPE,
             Self::Invalid(_) => Problem::INVALID_REQUEST,
             Self::TooManyStreams => Problem::TOO_MANY_STREAMS,

@@ -79,6 +79,7 @@ pub(crate) fn ingest_operation() -> Operation {
             Problem::NOT_FOUND,
             Problem::UNAUTHENTICATED,
             Problem::TOO_LARGE,
+            Problem::BODY_TIMEOUT,
             Problem::INVALID_REQUEST,
         ])
 }

@@ -1,6 +1,7 @@
 //! Serves the HTTP API of `sluice up`, for applications and browsers.
 //!
-//! axum routes requests. This crate accepts connections itself, because `axum::serve` has no timeouts. The API has a
+//! axum routes requests. This crate accepts connections itself, because `axum::serve` has no timeouts and no bound
+//! (`connection_table`: which connection gives way when there is no room). The API has a
 //! thread of its own, so that neither a slow client nor a slow query delays the worker. Off the loopback it always has
 //! TLS (`tls`). It refuses what a browser sends for another origin's page, even if that site points its own name at this
 //! host (`own_host`, `own_page`, `origins`).
@@ -30,7 +31,9 @@ mod callbacks;
 mod caller;
 mod chat;
 mod chunk_stream;
+mod client_address;
 mod configuration_file;
+mod connection_table;
 mod connections;
 mod context;
 mod credentials;
@@ -46,6 +49,7 @@ mod gateways;
 mod ingest;
 mod message_page;
 mod monitoring;
+mod observed_body;
 mod openai;
 mod openapi;
 mod operation;

@@ -106,6 +106,12 @@ impl Problem {
         "the body has more bytes than the route takes",
         "send less",
     );
+    pub(crate) const BODY_TIMEOUT: Self = Self::new(
+        StatusCode::REQUEST_TIMEOUT,
+        "body_timeout",
+        "the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB",
+        "send the whole body at once",
+    );
     pub(crate) const UNSUPPORTED_MEDIA_TYPE: Self = Self::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         "unsupported_media_type",

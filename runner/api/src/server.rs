@@ -2,15 +2,19 @@
 
 use std::{
     io,
-    net::{self, SocketAddr},
+    net::{self, IpAddr, SocketAddr},
     pin::pin,
     sync::Arc,
     thread,
     time::Duration,
 };
 
-use axum::Router;
-use hyper::server::conn::http1;
+use axum::{Router, http::Request};
+use hyper::{
+    body::Incoming,
+    server::conn::http1,
+    service::{Service, service_fn},
+};
 use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
@@ -18,21 +22,24 @@ use hyper_util::{
 use platform_runtime::{
     accept::Acceptor,
     report,
-    settings::{self, Scheme, WebOrigin},
+    settings::{self, IpNetwork, Scheme, WebOrigin},
     task,
 };
 use socket2::SockRef;
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore, oneshot},
+    sync::oneshot,
     time::timeout,
 };
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
+    client_address::client_address,
+    connection_table::{ConnectionTable, OpenConnection},
     context::ApiContext,
+    observed_body::{AnswerBody, RequestBody},
     origins::Origins,
     routes,
     tls::{TlsError, TlsIdentity},
@@ -40,7 +47,7 @@ use crate::{
 
 /// Most connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// Most connections at a time. Others wait to be accepted.
+/// Most connections at a time. For another one, one of them gives way.
 const MAX_CONNECTIONS: usize = 256;
 /// Longest time in which a client may send a request's head, and longest silence between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -83,6 +90,7 @@ pub struct Api {
     scheme: Scheme,
     tls: Option<TlsIdentity>,
     origins: Origins,
+    trusted_proxies: Arc<[IpNetwork]>,
 }
 
 impl Api {
@@ -97,7 +105,8 @@ impl Api {
         let listener = listen(address).map_err(|source| StartError::Unbound { address, source })?;
         let bound = listener.local_addr().map_err(|source| StartError::Unbound { address, source })?;
         let origins = Origins::of(settings, bound);
-        Ok(Some(Self { listener, address: bound, scheme: settings.scheme(), tls, origins }))
+        let trusted_proxies = settings.trusted_proxies.clone().into();
+        Ok(Some(Self { listener, address: bound, scheme: settings.scheme(), tls, origins, trusted_proxies }))
     }
 
     /// Returns the URL on which the API listens.
@@ -130,7 +139,12 @@ impl Api {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
             let listener = TcpListener::from_std(self.listener)?;
-            let server = Server { router: routes::router(&context), tls: self.tls, stop: context.stop };
+            let server = Server {
+                router: routes::router(&context),
+                tls: self.tls,
+                trusted_proxies: self.trusted_proxies,
+                stop: context.stop,
+            };
             server.accept(listener).await;
             Ok(())
         })
@@ -152,20 +166,29 @@ fn listen(address: SocketAddr) -> io::Result<net::TcpListener> {
 struct Server {
     router: Router,
     tls: Option<TlsIdentity>,
+    trusted_proxies: Arc<[IpNetwork]>,
     stop: CancellationToken,
+}
+
+/// Connection that is served, with the address at its other end.
+struct Served {
+    open: OpenConnection,
+    peer: IpAddr,
 }
 
 impl Server {
     /// Accepts connections until the stop, and waits a moment for those that are open.
     async fn accept(self, listener: TcpListener) {
-        let permits = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let table = ConnectionTable::new(MAX_CONNECTIONS);
         let mut acceptor = Acceptor::new(listener, Arc::default());
         let connections = TaskTracker::new();
         let accepting = async {
-            // The semaphore is never closed.
-            while let Ok(permit) = Arc::clone(&permits).acquire_owned().await {
+            loop {
                 let stream = acceptor.accept().await;
-                let connection = self.clone().serve(stream, permit);
+                // One that is gone already has no address.
+                let Ok(peer) = stream.peer_addr().map(|address| address.ip()) else { continue };
+                let Some(open) = table.enter(peer).await else { return };
+                let connection = self.clone().serve(stream, Served { open, peer });
                 task::spawn("api connection", connections.track_future(connection));
             }
         };
@@ -176,14 +199,22 @@ impl Server {
         }
     }
 
-    async fn serve(self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
+    /// Serves a connection until its end, or until it gives way.
+    async fn serve(self, stream: TcpStream, served: Served) {
+        tokio::select! {
+            () = self.serve_stream(stream, &served) => {}
+            () = served.open.evicted() => {}
+        }
+    }
+
+    async fn serve_stream(&self, stream: TcpStream, served: &Served) {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(WRITE_TIMEOUT));
         let stream = Box::pin(stream);
-        let Some(tls) = &self.tls else { return self.serve_http(stream).await };
+        let Some(tls) = &self.tls else { return self.serve_http(stream, served).await };
         let handshake = timeout(HANDSHAKE_TIMEOUT, tls.acceptor().accept(stream));
         match self.stop.run_until_cancelled(handshake).await {
-            Some(Ok(Ok(stream))) => self.serve_http(stream).await,
+            Some(Ok(Ok(stream))) => self.serve_http(stream, served).await,
             Some(Ok(Err(error))) => {
                 tracing::debug!(error = report::chain(&error), "API connection without a TLS session");
             }
@@ -192,10 +223,18 @@ impl Server {
         }
     }
 
-    async fn serve_http(self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static) {
+    async fn serve_http(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, served: &Served) {
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_UNREAD as usize);
-        let service = TowerToHyperService::new(self.router);
+        let router = TowerToHyperService::new(self.router.clone());
+        let service = service_fn(|request: Request<Incoming>| {
+            let entry = served.open.entry();
+            entry.begin(client_address(served.peer, request.headers(), &self.trusted_proxies));
+            let mut request = request.map(|body| RequestBody::new(body, entry.clone()));
+            request.extensions_mut().insert(entry.clone());
+            let answer = router.call(request);
+            async { answer.await.map(|answer| answer.map(|body| AnswerBody::new(body, entry))) }
+        });
         let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
         let served = tokio::select! {
             served = connection.as_mut() => served,

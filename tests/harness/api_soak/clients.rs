@@ -22,7 +22,7 @@ const SLOW_DELAY: Duration = Duration::from_millis(250);
 const SLOW_BUFFER: u32 = 4096;
 
 /// Lists runs again and again; returns the microseconds of each list.
-pub(super) async fn list_times(api: Agent, until: Instant) -> Vec<u64> {
+pub(crate) async fn list_times(api: Agent, until: Instant) -> Vec<u64> {
     let mut times = Vec::new();
     while Instant::now() < until {
         let began = Instant::now();

@@ -14,7 +14,8 @@ use rustix::process::Signal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use self::clients::{claim_delay, event_delays, list_times, open_slowly, read_slowly};
+pub(crate) use self::clients::list_times;
+use self::clients::{claim_delay, event_delays, open_slowly, read_slowly};
 use crate::{
     agent::Agent,
     eventually::eventually_within,
@@ -98,7 +99,7 @@ pub struct Outcome {
 }
 
 impl Times {
-    fn of(mut times: Vec<u64>) -> Self {
+    pub(crate) fn of(mut times: Vec<u64>) -> Self {
         assert!(!times.is_empty(), "nothing was measured");
         let [p50_us, p99_us, max_us] = [500, 990, 1000].map(|share| percentile(&mut times, share));
         Self { count: times.len(), p50_us, p99_us, max_us }

@@ -1,3 +1,4 @@
 //! Tests the HTTP API of `sluice up`: who may take its connections and its time.
 
 mod headers;
+mod occupation;

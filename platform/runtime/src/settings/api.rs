@@ -4,7 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use platform_core::id::AccountId;
 
-use super::{Scheme, WebOrigin};
+use super::{IpNetwork, Scheme, WebOrigin};
 use crate::config::Section;
 
 /// `[api]`
@@ -16,6 +16,8 @@ pub struct Api {
     pub tls: Option<ApiTls>,
     /// Origins of pages that may act with a browser's session; the API's own address if absent.
     pub origins: Option<Vec<WebOrigin>>,
+    /// Addresses of proxies in front of the API, which say for whom they send a request.
+    pub trusted_proxies: Vec<IpNetwork>,
     /// Account that pays for runs of clients without a token; without it, each client needs one.
     pub anonymous_account: Option<AccountId>,
 }
@@ -39,10 +41,12 @@ impl Api {
         let key = section.field("tls_key", doc).optional();
         let doc = "Origins of pages that may act with a browser's session, such as `https://sluice.example`; only the API's own address if absent. Their hosts are names at which the API is called, so off the loopback the certificate has to be for them.";
         let origins = section.field("origins", doc).at_least(&1u64).list();
+        let doc = "Addresses and networks of proxies in front of the API, such as `10.0.0.0/8`. Only what they forward counts for the address in `X-Forwarded-For`; else all their clients count as one.";
+        let trusted_proxies = section.field("trusted_proxies", doc).list_or(Vec::new());
         let doc = "Account that pays for runs which clients order without a token; if absent, ordering and reading runs needs a token of `sluice principals add`. On the loopback only.";
         let anonymous_account = section.field("anonymous_account", doc).optional();
         let tls = read_tls(section, certificate, key);
-        let settings = Self { listen, tls, origins, anonymous_account };
+        let settings = Self { listen, tls, origins, trusted_proxies, anonymous_account };
         settings.reject_exposure(section);
         settings.reject_insecure_origins(section);
         settings

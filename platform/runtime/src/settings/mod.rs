@@ -14,6 +14,7 @@ pub mod gateways;
 mod github;
 mod journal;
 mod models;
+mod network;
 mod origin;
 mod prices;
 mod proxy;
@@ -54,6 +55,7 @@ pub use self::{
     github::{GitHub, GitHubApp, ServiceUrl},
     journal::{Durability, Journal},
     models::ModelLimits,
+    network::{InvalidNetwork, IpNetwork},
     origin::{InvalidOrigin, WebOrigin},
     proxy::{Connections, Proxy, Serves},
     query_template::{ParameterKind, QueryTemplate, RenderError},

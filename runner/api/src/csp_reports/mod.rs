@@ -82,6 +82,7 @@ pub(crate) fn take_operation() -> Operation {
         .refuses([
             Problem::INVALID_REQUEST,
             Problem::TOO_LARGE,
+            Problem::BODY_TIMEOUT,
             Problem::TOO_MANY_ATTEMPTS,
             Problem::STARTING,
         ])

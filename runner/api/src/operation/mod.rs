@@ -95,7 +95,12 @@ impl Operation {
     pub(crate) fn body<B: ToSchema>(mut self, example: &Value) -> Self {
         let content = json!({ "schema": self.schemas.reference::<B>(), "example": example });
         self.body = Some(json!({ "required": true, "content": { "application/json": content } }));
-        self.refuses([Problem::INVALID_REQUEST, Problem::TOO_LARGE, Problem::UNSUPPORTED_MEDIA_TYPE])
+        self.refuses([
+            Problem::INVALID_REQUEST,
+            Problem::TOO_LARGE,
+            Problem::BODY_TIMEOUT,
+            Problem::UNSUPPORTED_MEDIA_TYPE,
+        ])
     }
 
     /// Adds a body of the type `B` in a media type; a second one is another that a request may have.
