@@ -16,7 +16,8 @@ use rustix::fs::Dir;
 use super::{
     beneath::TreeRoot,
     error::Error,
-    path::{GIT_DIR, RelativePath, is_git_dir},
+    file_name::{GIT_DIR, folded_name, is_git_dir},
+    path::RelativePath,
 };
 
 /// Entry without which a directory is no repository.
@@ -55,14 +56,13 @@ impl NamesByDir {
         let above: Vec<_> = path.as_path().ancestors().skip(1).collect();
         above.into_iter().rev().find_map(|dir| {
             let (dir, names) = self.0.get_key_value(dir)?;
-            is_bare(|name| names.contains(&name.to_lowercase())).then_some(dir.as_path())
+            is_bare(|name| names.contains(&folded_name(name))).then_some(dir.as_path())
         })
     }
 }
 
-/// Returns `name` as file systems compare it that ignore case.
 fn folded(name: &OsStr) -> String {
-    name.to_string_lossy().to_lowercase()
+    folded_name(&name.to_string_lossy())
 }
 
 fn is_bare(has: impl Fn(&str) -> bool) -> bool {

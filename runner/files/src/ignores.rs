@@ -10,11 +10,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder, gitconfig_excludes_path};
 use platform_core::limit::ByteSize;
 use serde::{Deserialize, Serialize};
 
-use super::{
-    beneath::TreeRoot,
-    git_dirs::COMMON_DIR_FILE,
-    path::{GIT_DIR, any_path},
-};
+use super::{beneath::TreeRoot, file_name::GIT_DIR, git_dirs::COMMON_DIR_FILE, path::any_path};
 
 /// Names of files with rules. Those of a later one win.
 pub(crate) const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];

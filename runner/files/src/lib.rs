@@ -12,6 +12,7 @@ mod changes;
 mod clone;
 mod diff;
 mod error;
+mod file_name;
 mod git_dirs;
 mod ignores;
 mod listing;
@@ -41,6 +42,7 @@ pub use self::{
     clone::FreshClone,
     diff::{DiffFigures, DiffReader, FileDiff},
     error::{CopyProblem, Error},
+    file_name::{folded_name, folded_text, is_git_dir},
     listing::{ListedFile, listing},
     manifest::{ContentHash, Manifest, ManifestEntry, StoredFile, StoredForm},
     path::{InvalidPath, RelativePath},

@@ -9,16 +9,15 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use super::quote::{Quoting, quoted};
+use super::{
+    file_name::is_git_dir,
+    quote::{Quoting, quoted},
+};
 
 /// Most bytes of one name, as Linux file systems have it.
 const MAX_NAME_LEN: usize = 255;
 /// Most bytes of a path: those that Linux accepts in one call (`PATH_MAX` with its final zero).
 const MAX_PATH_LEN: usize = 4095;
-/// Name of a repository's own directory, or of the file that stands for it.
-pub(crate) const GIT_DIR: &str = ".git";
-/// Short name that NTFS gives such a directory.
-const GIT_DIR_SHORT: &str = "git~1";
 
 /// Bytes that mean more than themselves in a pattern. A blank at its end would be lost.
 const GLOB_BYTES: &[u8] = b"*?[]{}\\ ";
@@ -127,25 +126,6 @@ impl RelativePath {
     }
 }
 
-/// Returns whether some file system takes `name` for that of a repository's own directory. The rules are git's own.
-pub(crate) fn is_git_dir(name: &OsStr) -> bool {
-    let folded = folded_name(name);
-    let mut parts = folded.split('\\').map(without_ntfs_ending);
-    parts.any(|part| part == GIT_DIR || part == GIT_DIR_SHORT)
-}
-
-/// Returns `name` without what some file systems ignore: case, and on HFS+ characters without a width.
-pub(crate) fn folded_name(name: &OsStr) -> String {
-    let is_ignored = |c: &char| matches!(c, '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}');
-    let name = name.to_string_lossy();
-    name.chars().filter(|c| !is_ignored(c)).flat_map(char::to_lowercase).collect()
-}
-
-/// Returns `name` without the end that NTFS ignores: blanks and dots, and the name of a stream.
-pub(crate) fn without_ntfs_ending(name: &str) -> &str {
-    name.split(':').next().unwrap_or_default().trim_end_matches([' ', '.'])
-}
-
 impl fmt::Display for RelativePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&quoted(self.0.as_os_str().as_bytes(), Quoting::Readable))
@@ -251,26 +231,6 @@ mod tests {
             let patterns = crate::Patterns::parse([String::from_utf8(parsed).unwrap()]).unwrap();
             assert!(patterns.matches(&path), "{name}");
             assert!(!patterns.matches(&RelativePath::parse(format!("sub/{name}")).unwrap()), "{name}");
-        }
-    }
-
-    #[test]
-    fn every_spelling_of_gits_directory_is_known() {
-        for name in [
-            ".git",
-            ".GIT",
-            "git~1",
-            "GIT~1",
-            ".git ",
-            ".git...",
-            ".git::$INDEX_ALLOCATION",
-            ".g\u{200c}it",
-            "a\\.git",
-        ] {
-            assert!(is_git_dir(OsStr::new(name)), "{name:?}");
-        }
-        for name in ["git", ".github", ".gitignore", "git~2", ".git2", "..git"] {
-            assert!(!is_git_dir(OsStr::new(name)), "{name:?}");
         }
     }
 

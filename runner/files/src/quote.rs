@@ -1,11 +1,14 @@
 //! Quotes names and texts that agents choose: as git writes them in a diff, or for people to read.
 
+use platform_core::invisible::is_invisible;
+
 /// Form in which bytes outside ASCII are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quoting {
     /// As git does by default: every such byte is an octal escape.
     Git,
-    /// Letters stay readable. Only characters that could control a terminal or mislead its reader are escapes.
+    /// Letters stay readable. Characters that could control a terminal, or that its reader does not see or takes for a
+    /// space, are escapes: so two names that differ look different.
     Readable,
 }
 
@@ -66,9 +69,9 @@ fn push_octal(text: &mut String, byte: u8) {
     }
 }
 
-/// Returns whether a terminal shows `character` as itself, in its place. The rule is the one that `sluice` prints by.
+/// Returns whether a terminal shows `character` as itself, in its place.
 fn is_readable(character: char) -> bool {
-    platform_runtime::terminal::safe(character.encode_utf8(&mut [0; 4])).contains(character)
+    !character.is_control() && !is_invisible(character)
 }
 
 #[cfg(test)]
@@ -85,6 +88,7 @@ mod tests {
             (br#"a"b\c"#, r#""a\"b\\c""#, r#""a\"b\\c""#),
             (b"\x1b[2J", r#""\033[2J""#, r#""\033[2J""#),
             ("a\u{202e}b".as_bytes(), r#""a\342\200\256b""#, r#""a\342\200\256b""#),
+            ("a\u{202f}b\u{a0}".as_bytes(), r#""a\342\200\257b\302\240""#, r#""a\342\200\257b\302\240""#),
             (b"\xff\x00", r#""\377\000""#, r#""\377\000""#),
         ] {
             assert_eq!(quoted(name, Quoting::Git), git);

@@ -17,9 +17,10 @@ use serde::Serialize;
 use super::{
     beneath::{PlainFile, TreeRoot, Unreadable, is_dot},
     error::Error,
+    file_name::is_git_dir,
     ignores::{EntryForm, IGNORE_FILES, IgnoreRules},
     manifest::{ManifestEntry, StoredForm},
-    path::{RelativePath, any_path, is_git_dir},
+    path::{RelativePath, any_path},
     rules::Scope,
     selection::Origin,
     stage::Stage,

@@ -2,6 +2,8 @@
 
 use std::ffi::OsStr;
 
+use super::file_name::folded_name;
+
 /// Beginnings of names.
 const BEGINNINGS: [&str; 10] = [
     "id_rsa",
@@ -85,7 +87,7 @@ pub(crate) const KEY_CHECK_LEN: usize = 1024;
 
 /// Returns whether a file or directory called `name` may hold secrets. Case does not matter.
 pub(crate) fn may_hold_secrets(name: &OsStr) -> bool {
-    let name = name.to_string_lossy().to_lowercase();
+    let name = folded_name(&name.to_string_lossy());
     let name = without_backup_endings(&name);
     if name.starts_with(ENVIRONMENT) {
         return !HARMLESS_ENVIRONMENTS.contains(&name);

@@ -11,8 +11,9 @@ use rustix::{
 use super::{
     beneath::{TreeRoot, Unreadable, is_dot},
     error::{CopyProblem, Error},
+    file_name::is_git_dir,
     ignores::{EntryForm, IgnoreRules, OuterRules},
-    path::{RelativePath, is_git_dir},
+    path::RelativePath,
     rules::{Patterns, Scope},
     secrets::{KEY_CHECK_LEN, begins_with_key, may_hold_secrets},
     selected::{SelectedEntry, SelectedForm},

@@ -6,6 +6,7 @@
 mod error;
 mod present;
 mod protected;
+mod protected_names;
 mod write;
 
 use std::path::{Path, PathBuf};

@@ -2,186 +2,149 @@
 
 use std::ffi::OsStr;
 
-use crate::path::{RelativePath, folded_name, without_ntfs_ending};
+use super::protected_names::{BEGINNINGS, ENDINGS, NAMES, ORDERS, TOP_NAMES};
+use crate::{file_name::folded_name, path::RelativePath};
 
 /// Program that would run what a file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ProtectedBy(pub(crate) &'static str);
 
-const HOOK: ProtectedBy = ProtectedBy("a hook, which git runs");
-const SHELL: ProtectedBy = ProtectedBy("read when a shell enters the directory");
-const EDITOR: ProtectedBy = ProtectedBy("read by an editor, which may run it");
-const CI: ProtectedBy = ProtectedBy("run by continuous integration");
-const AGENT: ProtectedBy = ProtectedBy("read by coding agents, which may run it");
-const ORDERS: ProtectedBy =
-    ProtectedBy("read by coding agents, which do what it says (people edit it, too: read the change first)");
-const GIT: ProtectedBy = ProtectedBy("read by git, which may fetch or run what it names");
-
-/// Names of files and directories, in lower case. Those of all agents that Sluice ships are among them.
-const NAMES: &[(&str, ProtectedBy)] = &[
-    (".husky", HOOK),
-    (".githooks", HOOK),
-    (".git-hooks", HOOK),
-    (".lefthook", HOOK),
-    ("lefthook.yml", HOOK),
-    ("lefthook.yaml", HOOK),
-    (".lefthook.yml", HOOK),
-    (".pre-commit-config.yaml", HOOK),
-    (".pre-commit-config.yml", HOOK),
-    (".overcommit.yml", HOOK),
-    (".gitmodules", GIT),
-    (".gitattributes", GIT),
-    (".gitconfig", GIT),
-    (".envrc", SHELL),
-    (".direnv", SHELL),
-    ("mise.toml", SHELL),
-    (".autoenv", SHELL),
-    (".vscode", EDITOR),
-    (".idea", EDITOR),
-    (".fleet", EDITOR),
-    (".zed", EDITOR),
-    (".vim", EDITOR),
-    (".vimrc", EDITOR),
-    (".nvim.lua", EDITOR),
-    (".nvimrc", EDITOR),
-    (".exrc", EDITOR),
-    (".dir-locals.el", EDITOR),
-    (".devcontainer", EDITOR),
-    (".devcontainer.json", EDITOR),
-    (".github", CI),
-    (".gitlab", CI),
-    (".gitlab-ci.yml", CI),
-    (".circleci", CI),
-    (".travis.yml", CI),
-    (".drone.yml", CI),
-    (".buildkite", CI),
-    (".forgejo", CI),
-    (".gitea", CI),
-    ("bitbucket-pipelines.yml", CI),
-    (".claude", AGENT),
-    (".mcp.json", AGENT),
-    (".cursor", AGENT),
-    (".codex", AGENT),
-    (".qwen", AGENT),
-    (".opencode", AGENT),
-    ("opencode.json", AGENT),
-    ("opencode.jsonc", AGENT),
-    (".gemini", AGENT),
-    (".windsurf", AGENT),
-    (".continue", AGENT),
-    (".openclaw", AGENT),
-    (".cline", AGENT),
-    (".roo", AGENT),
-    (".kiro", AGENT),
-    (".junie", AGENT),
-    ("claude.md", ORDERS),
-    ("claude.local.md", ORDERS),
-    ("agents.md", ORDERS),
-    ("agents.override.md", ORDERS),
-    ("gemini.md", ORDERS),
-    ("qwen.md", ORDERS),
-    ("soul.md", ORDERS),
-    ("heartbeat.md", ORDERS),
-    (".cursorrules", ORDERS),
-    (".windsurfrules", ORDERS),
-    (".clinerules", ORDERS),
-    (".roorules", ORDERS),
-    ("lefthook-local.yml", HOOK),
-    ("lefthook-local.yaml", HOOK),
-    (".lefthook-local.yml", HOOK),
-    (".lefthook.yaml", HOOK),
-    ("lefthook.toml", HOOK),
-    ("lefthook.json", HOOK),
-    (".pre-commit-hooks.yaml", HOOK),
-    (".pre-commit-hooks.yml", HOOK),
-    (".huskyrc", HOOK),
-    ("mise.local.toml", SHELL),
-    (".dir-locals-2.el", EDITOR),
-    (".helix", EDITOR),
-    (".vs", EDITOR),
-    (".nova", EDITOR),
-    (".cirrus.yml", CI),
-    (".cirrus.star", CI),
-    ("appveyor.yml", CI),
-    (".appveyor.yml", CI),
-    (".semaphore", CI),
-    (".build.yml", CI),
-    (".builds", CI),
-    ("wercker.yml", CI),
-];
-
-/// Names, in lower case, of files that agents read at the top of a directory. Deeper such names are common.
-const TOP_NAMES: [&str; 5] = ["memory.md", "tools.md", "identity.md", "user.md", "bootstrap.md"];
-
-/// Beginnings of names, in lower case.
-const BEGINNINGS: &[(&str, ProtectedBy)] = &[
-    (".env", SHELL),
-    (".mise", SHELL),
-    ("azure-pipelines", CI),
-    ("jenkinsfile", CI),
-    (".woodpecker", CI),
-    (".gitlab-ci", CI),
-    (".aider", AGENT),
-];
-
-/// Endings of names, in lower case.
-const ENDINGS: &[(&str, ProtectedBy)] = &[(".code-workspace", EDITOR), (".sublime-project", EDITOR)];
-
-/// Returns the program that would run `path` by itself, if one is known. File systems may ignore case.
+/// Returns the program that would run `path` by itself, if one is known, in any spelling that a file system takes for it.
 pub(crate) fn protected_by(path: &RelativePath) -> Option<ProtectedBy> {
     let is_at_top = path.parent().is_none();
-    let is_read_there = is_at_top && TOP_NAMES.contains(&folded_name(path.name()).as_str());
+    let is_read_there = is_at_top && TOP_NAMES.contains(&folded(path.name()).as_str());
     path.names().find_map(name_protected_by).or(is_read_there.then_some(ORDERS))
 }
 
 fn name_protected_by(name: &OsStr) -> Option<ProtectedBy> {
-    let folded = folded_name(name);
-    let name = without_ntfs_ending(&folded);
-    let found = NAMES.iter().find(|(known, _)| *known == name);
-    let found = found.or_else(|| BEGINNINGS.iter().find(|(beginning, _)| name.starts_with(beginning)));
-    found.or_else(|| ENDINGS.iter().find(|(ending, _)| name.ends_with(ending))).map(|(_, by)| *by)
+    let name = folded(name);
+    let find = |groups: &[(ProtectedBy, &str)], is_of: &dyn Fn(&str) -> bool| {
+        let group = groups.iter().find(|(_, names)| names.split_ascii_whitespace().any(is_of));
+        group.map(|(by, _)| *by)
+    };
+    find(NAMES, &|known| name == known)
+        .or_else(|| find(BEGINNINGS, &|beginning| name.starts_with(beginning)))
+        .or_else(|| find(ENDINGS, &|ending| name.ends_with(ending)))
+}
+
+fn folded(name: &OsStr) -> String {
+    folded_name(&name.to_string_lossy())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn is_protected(path: &str) -> bool {
+        protected_by(&RelativePath::parse(path).unwrap()).is_some()
+    }
+
     #[test]
-    fn files_that_run_by_themselves_are_protected() {
-        let is_protected = |path: &str| protected_by(&RelativePath::parse(path).unwrap()).is_some();
+    fn what_runs_by_itself_is_protected() {
         for path in [
-            ".husky/pre-commit",
-            ".githooks/x",
+            ".bashrc",
+            ".bash_profile",
+            ".profile",
+            ".zshenv",
+            ".zshrc.zwc",
+            ".config/fish/config.fish",
+            ".inputrc",
+            ".tmux.conf",
             ".envrc",
-            "sub/.envrc",
-            ".env",
-            ".env.local",
-            ".vscode/tasks.json",
-            ".idea/x.xml",
-            "a.code-workspace",
-            ".vim/x",
+            "sub/.env.local",
+            ".mise.local.toml",
+            ".ssh/authorized_keys",
+            ".ssh/rc",
+            ".forward",
+            ".config/autostart/x.desktop",
+            ".config/systemd/user/x.service",
+            ".local/share/systemd/user/x.timer",
+            ".local/bin/git",
+            ".config/environment.d/x.conf",
+            "Library/LaunchAgents/x.plist",
+            ".xprofile",
+            ".ghci",
+            ".Rprofile",
+            ".irbrc",
+            ".psqlrc",
+            ".gdbinit",
+            "lib/sitecustomize.py",
+            ".yarnrc.yml",
+            ".npmrc",
+            ".cargo/config.toml",
+            "rust-toolchain.toml",
+            ".mvn/extensions.xml",
+            ".emacs.d/init.el",
+            ".vimrc",
             ".nvim.lua",
-            ".exrc",
+            ".vscode/tasks.json",
+            "a.code-workspace",
+            "eslint.config.mjs",
+            ".husky/pre-commit",
+            "lefthook-local.yml",
+            ".hg/hgrc",
+            ".docker/config.json",
+            "ansible.cfg",
+            "public/.htaccess",
             ".github/workflows/ci.yml",
-            ".GitHub/workflows/ci.yml",
             ".gitlab-ci.yml",
-            ".circleci/config.yml",
             "Jenkinsfile",
             "azure-pipelines.yml",
-            ".travis.yml",
-            ".drone.yml",
-            ".buildkite/x",
-            ".woodpecker.yml",
-            ".claude/x",
-            ".mcp.json",
-            ".cursor/rules",
-            "lefthook.yml",
-            ".pre-commit-config.yaml",
+            ".cirrus.yml",
         ] {
             assert!(is_protected(path), "{path}");
         }
-        for path in ["src/main.rs", "env", "github/x", "README.md", ".gitignore", "hooks.rs"] {
+    }
+
+    #[test]
+    fn code_and_documents_are_not_protected() {
+        for path in [
+            "src/main.rs",
+            "env",
+            "github/x",
+            "README.md",
+            ".gitignore",
+            ".editorconfig",
+            "hooks.rs",
+            "Makefile",
+            "package.json",
+            "build.rs",
+            "config/app.toml",
+            "local/bin/x",
+            "docs/profile",
+            "weights.pth",
+            "docs/memory.md",
+        ] {
             assert!(!is_protected(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn every_spelling_is_protected() {
+        for path in [
+            ".GitHub/workflows/ci.yml",
+            ".github./workflows/ci.yml",
+            ".vsc\u{200c}ode/tasks.json",
+            ".ba\u{17f}hrc",
+            ".pre-commit-con\u{fb01}g.yaml",
+            ".con\u{fb01}g/autostart/x.desktop",
+            ".bashrc::$DATA",
+            ".profile ",
+            "memory.md.",
+        ] {
+            assert!(is_protected(path), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn listed_names_are_folded_and_listed_once() {
+        let all = [NAMES, BEGINNINGS, ENDINGS]
+            .concat()
+            .into_iter()
+            .flat_map(|(_, names)| names.split_ascii_whitespace());
+        let mut seen = std::collections::BTreeSet::new();
+        for name in all {
+            assert!(folded_name(name) == name.trim_end_matches('.') && seen.insert(name), "{name}");
         }
     }
 
@@ -206,29 +169,7 @@ mod tests {
             "MEMORY.md",
             "TOOLS.md",
         ] {
-            assert!(protected_by(&RelativePath::parse(path).unwrap()).is_some(), "{path}");
-        }
-    }
-
-    #[test]
-    fn further_tools_are_known() {
-        for path in [
-            ".cursorrules",
-            "lefthook-local.yml",
-            ".mise.local.toml",
-            ".dir-locals-2.el",
-            ".cirrus.yml",
-            "appveyor.yml",
-            ".helix/config.toml",
-            ".pre-commit-hooks.yaml",
-            ".gemini/settings.json",
-            ".windsurf/x",
-            ".continue/x",
-            ".vs/x",
-            ".github./workflows/ci.yml",
-            ".vsc\u{200c}ode/tasks.json",
-        ] {
-            assert!(protected_by(&RelativePath::parse(path).unwrap()).is_some(), "{path}");
+            assert!(is_protected(path), "{path}");
         }
     }
 }

@@ -2,11 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use runner_files::folded_name;
+
 use super::{
     Judge, LINK, MAX_OBJECTIONS, REMOVED,
     halt::Halt,
     history::{ChangedEntry, ObjectKind, SizedObject},
-    path::{PathBounds, PathFault, faults, folded, shape_faults},
+    path::{PathBounds, PathFault, faults, shape_faults},
     rule::{Objection, RelayRule},
     trees::names,
 };
@@ -15,7 +17,7 @@ use super::{
 const SUBMODULE: &str = "160000";
 /// Modes of files.
 const FILES: [&str; 2] = ["100644", "100755"];
-/// Entries that make a directory a bare repository, as [`folded`] names them.
+/// Entries that make a directory a bare repository, as [`folded_name`] names them.
 const BARE_ENTRIES: [&str; 3] = ["head", "objects", "refs"];
 /// File by which a directory becomes a repository that has the other entries elsewhere.
 const COMMON_DIR: &str = "commondir";
@@ -65,7 +67,7 @@ impl Judge<'_> {
         }
         let faults = faults(path, self.path_bounds());
         objections.extend(faults.into_iter().map(|fault| at(rule_of(fault), words_of(fault))));
-        if text.split('/').any(|name| folded(name) == COMMON_DIR) {
+        if text.split('/').any(|name| folded_name(name) == COMMON_DIR) {
             objections.push(at(RelayRule::NestedRepository, "it makes a directory a repository"));
         }
         match entry.mode.as_str() {
@@ -126,7 +128,7 @@ const fn words_of(fault: PathFault) -> &'static str {
 /// Returns whether a directory has all entries of a bare repository, in any spelling that a file system takes for them.
 fn is_bare(tree: &SizedObject, content: &[u8]) -> bool {
     let names: BTreeSet<String> =
-        names(tree, content).iter().map(|name| folded(&String::from_utf8_lossy(name))).collect();
+        names(tree, content).iter().map(|name| folded_name(&String::from_utf8_lossy(name))).collect();
     BARE_ENTRIES.iter().all(|entry| names.contains(*entry))
 }
 
@@ -140,7 +142,7 @@ fn possible_repositories(path: &[u8]) -> Vec<&str> {
     let starts = std::iter::once(0).chain(starts);
     let found = starts.filter(|start| {
         let name = path[*start..].split('/').next().unwrap_or_default();
-        BARE_ENTRIES.contains(&folded(name).as_str())
+        BARE_ENTRIES.contains(&folded_name(name).as_str())
     });
     found.map(|start| path[..start].trim_end_matches('/')).collect()
 }

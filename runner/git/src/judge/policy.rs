@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use platform_core::limit::ByteSize;
+use runner_files::{folded_name, folded_text};
 
-use super::{path::folded, secrets::SecretScan};
+use super::secrets::SecretScan;
 
 /// Patterns of paths that decide what runs at the remote, or who approves a change.
 const DEFAULT_PROTECTED: [&str; 7] = [
@@ -120,7 +121,9 @@ fn patterns<'g>(globs: impl Iterator<Item = &'g str>) -> Result<Gitignore, Inval
     let invalid = |glob: &str| InvalidGlob { glob: glob.to_owned() };
     builder.case_insensitive(true).or(Err(invalid("")))?;
     for glob in globs {
-        builder.add_line(None, glob).map_err(|_error| invalid(glob))?;
+        // Paths are compared in their folded form.
+        let folded = if glob.is_ascii() { glob.to_owned() } else { folded_text(glob) };
+        builder.add_line(None, &folded).map_err(|_error| invalid(glob))?;
     }
     builder.build().map_err(|_error| invalid(""))
 }
@@ -139,8 +142,10 @@ fn directories_above(glob: &str) -> Vec<String> {
 
 /// Returns a path as patterns see it. `None` stands for an empty one.
 fn plain(path: &str) -> Option<PathBuf> {
-    let names =
-        path.split('/').map(folded).map(|name| if is_modules(&name) { MODULES.to_owned() } else { name });
+    let names = path
+        .split('/')
+        .map(folded_name)
+        .map(|name| if is_modules(&name) { MODULES.to_owned() } else { name });
     let plain: PathBuf = names.filter(|name| !name.is_empty()).collect();
     (!plain.as_os_str().is_empty()).then_some(plain)
 }
@@ -166,6 +171,8 @@ mod tests {
             ".github/workflows/deep/ci.yml",
             ".github/actions/a/action.yml",
             ".github/workflows",
+            ".github/workflow\u{17f}/ci.yml",
+            ".gitmodule\u{17f}",
             "CODEOWNERS",
             "docs/CODEOWNERS",
             ".github/codeowners",
@@ -204,5 +211,10 @@ mod tests {
         assert_eq!(protected.pattern_of("docs/CODEOWNERS"), None);
         assert!(protected.pattern_of("CODEOWNERS").is_some());
         assert!(ProtectedPaths::with(&["{a".to_owned()]).is_err());
+        let protected = ProtectedPaths::with(&["/Größe/*".to_owned()]).unwrap();
+        for path in ["Größe/a", "GRO\u{308}SSE/a", "gr\u{f6}\u{17f}se\u{a0}/a"] {
+            assert!(protected.pattern_of(path).is_some(), "{path:?}");
+        }
+        assert_eq!(protected.pattern_of("Grosse/a"), None);
     }
 }

@@ -64,7 +64,7 @@ rules! {
     /// A path is too long.
     LongPath => "paths keep the limits on their length",
     /// A path has characters that hide it or that programs misread.
-    OddPath => "paths are UTF-8 without control, invisible and direction characters, special blanks, `.` and `..`",
+    OddPath => "paths are UTF-8 without control, invisible and direction characters, special blanks around a name, `.` and `..`",
     /// A path leads into git's own directory.
     GitDirectory => "no path is `.git`, in any spelling that a file system takes for it",
     /// A directory is a repository.

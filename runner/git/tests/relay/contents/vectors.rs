@@ -88,6 +88,21 @@ pub(super) const VECTORS: &[Vector] = &[
         rule: RelayRule::ProtectedPath,
     },
     Vector {
+        name: "submodules with a long s",
+        commit: |a| entry(a, "100644", ".gitmodule\u{17f}".as_bytes(), b"# none\n"),
+        rule: RelayRule::ProtectedPath,
+    },
+    Vector {
+        name: "ligature and sign of Kelvin in a protected path",
+        commit: |a| file(a, ".github/wor\u{212a}\u{fb02}ows/ci.yml", "on: push\n"),
+        rule: RelayRule::ProtectedPath,
+    },
+    Vector {
+        name: "blank at the end of a path",
+        commit: |a| entry(a, "100644", "README.md\u{a0}".as_bytes(), b"x"),
+        rule: RelayRule::OddPath,
+    },
+    Vector {
         name: "carriage return in a path",
         commit: |a| entry(a, "100644", b"a\r", b"x"),
         rule: RelayRule::OddPath,
