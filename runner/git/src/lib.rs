@@ -6,7 +6,8 @@
 //! 1. [`MirrorCache`] keeps a bare copy of each remote and makes an [`AgentClone`] for a run.
 //! 2. A container runs a [`BundleCommand`], which prints the bundle of the agent's commits.
 //! 3. [`Quarantine`] takes the clone's start from that copy and the agent's objects from the bundle.
-//! 4. [`Quarantine::judge`] compares the commits with a [`RelayPolicy`], and names each rule that they break.
+//! 4. [`Quarantine::judge`] compares the commits with a [`RelayPolicy`], and names each rule that they break. Accepted
+//!    commits whose messages have effects are written anew.
 //! 5. [`Quarantine::push`] sends one commit to `sandbox/<key>`, with a lease on what stood there.
 //!
 //! A [`Snapshot`] is a commit's files for readers alone.
@@ -21,6 +22,7 @@ mod bundle;
 mod bundle_command;
 mod directory;
 mod error;
+mod harmless;
 mod judge;
 mod mirror;
 mod object_id;
@@ -31,6 +33,7 @@ mod remote;
 mod remote_failure;
 mod repo_pattern;
 mod repo_url;
+mod rewrite;
 mod snapshot;
 mod transport;
 
@@ -41,6 +44,7 @@ pub use self::{
     bundle::{BundleBounds, BundleHeader},
     bundle_command::{BundleCommand, BundleExit, OtherWork},
     error::Error,
+    harmless::{TextKind, disarm, plain},
     judge::{
         AcceptedWork, CommitSummary, InvalidGlob, Objection, ProtectedPaths, RelayPolicy, RelayRule,
         RelayVerdict, SecretScan, WorkBounds,

@@ -217,19 +217,29 @@ impl Quarantine {
             let objection = Objection::new(RelayRule::NoCommit, format!("{} is no commit", header.tip));
             return Ok(Received::Refused(objection));
         }
-        let command = self.git.command("update-ref", &self.dir).writes(&self.dir);
-        command.arguments(["--no-deref", TIP, header.tip.as_str()]).output().await?;
+        self.set_tip(&header.tip).await?;
         Ok(Received::Tip(header.tip.clone()))
     }
 
-    /// Compares the commits from the start to the tip with `policy`.
+    pub(crate) async fn set_tip(&self, tip: &ObjectId) -> Result<(), Error> {
+        let command = self.git.command("update-ref", &self.dir).writes(&self.dir);
+        command.arguments(["--no-deref", TIP, tip.as_str()]).output().await?;
+        Ok(())
+    }
+
+    /// Compares the commits from the start to the tip with `policy`. Accepted commits of which a message or a name has an
+    /// effect, such as a mention or a hidden character, are written anew without it: the work then ends with another
+    /// commit of the same files.
     ///
     /// # Errors
     /// [`Error::NotCollected`], and if git or the system fails.
     pub async fn judge(&self, policy: &RelayPolicy) -> Result<RelayVerdict, Error> {
         let start = self.commit(START).await?;
         let tip = self.commit(TIP).await?;
-        Judge { history: self.history(), start: &start, tip: &tip, policy }.run().await
+        match (Judge { history: self.history(), start: &start, tip: &tip, policy }).run().await? {
+            RelayVerdict::Accepted(work) => Ok(RelayVerdict::Accepted(self.make_harmless(work).await?)),
+            refused @ RelayVerdict::Refused(_) => Ok(refused),
+        }
     }
 
     /// Returns the commits from the start to the tip for people, the newest first, as far as they are listed. A subject

@@ -36,5 +36,5 @@ pub use self::{
     permission::Permission,
     pull_requests::{PullRequest, PullRequestOrder, PullRequestState, PullRequests},
     repository::{InvalidRepositoryName, RepositoryName},
-    text::{AgentText, CommentText, PullRequestText, RunFooter},
+    text::{AgentText, CommentText, HoldsSecret, PullRequestText, RunFooter},
 };

@@ -5,11 +5,16 @@ use std::{fs, time::Duration};
 
 use platform_core::{id::RunId, limit::Millis};
 use platform_runtime::{lock::Lock, report, retry::Transient};
-use runner_git::{AcceptedWork, PushOrder, PushOutcome, Quarantine, Received, RelayVerdict, RemoteFailure};
+use runner_git::{
+    AcceptedWork, Objection, PushOrder, PushOutcome, Quarantine, Received, RelayRule, RelayVerdict,
+    RemoteFailure, SecretScan,
+};
 use runner_github::{
-    AgentText, Permission, PullRequestOrder, PullRequestText, PullRequests, RepositoryName, RunFooter,
+    AgentText, HoldsSecret, Permission, PullRequestOrder, PullRequestText, PullRequests, RepositoryName,
+    RunFooter,
 };
 use runner_model::failpoint::Point;
+use runner_store::Record;
 
 use super::{
     Relays,
@@ -144,7 +149,10 @@ impl Relays {
                 match verdict {
                     RelayVerdict::Accepted(work) => {
                         relay.record.commits = listed?;
-                        RelayStage::Accepted { work }
+                        match self.text_objection(relay, &policy.secrets).await? {
+                            None => RelayStage::Accepted { work },
+                            Some(objection) => RelayStage::Refused { objections: vec![objection] },
+                        }
                     }
                     RelayVerdict::Refused(objections) => {
                         // Refused work may be such that git cannot list it within its bounds.
@@ -154,6 +162,24 @@ impl Relays {
                 }
             }
         })
+    }
+
+    /// Returns the objection to the text of the pull request, if one was asked for and its text is there already.
+    async fn text_objection(
+        &self,
+        relay: &OpenRelay,
+        secrets: &SecretScan,
+    ) -> Result<Option<Objection>, RelayError> {
+        if relay.record.order.publish == Publish::Branch {
+            return Ok(None);
+        }
+        let record = self.store.record(&relay.stored.run_id).await?;
+        let objection = |HoldsSecret { secret }| Objection {
+            rule: RelayRule::Secret,
+            path: None,
+            detail: format!("the text for the pull request holds a {secret}"),
+        };
+        Ok(pull_request_text(relay, &record, secrets).err().map(objection))
     }
 
     async fn push(&self, relay: &OpenRelay, work: &AcceptedWork) -> Result<RelayStage, RelayError> {
@@ -180,21 +206,33 @@ impl Relays {
             return Ok(RelayStage::Published { work, pull_request: None });
         }
         let record = self.store.record(&relay.stored.run_id).await?;
-        let description = fs::read_to_string(relay.dir.description()).ok();
-        let source =
-            AgentText { file: description.as_deref(), answer: record.answer.as_deref().unwrap_or_default() };
+        let text = pull_request_text(relay, &record, &self.policy()?.secrets);
         let footer = RunFooter { run: &record.run.run_id, agent: &record.run.agent, account: None };
         let order = PullRequestOrder {
             repository: RepositoryName::of(url)?,
             head: branch.clone(),
             base: base.clone(),
-            text: PullRequestText::compose(source, &footer),
+            // The branch is there, so people are told why it has no text.
+            text: text.unwrap_or_else(|left_out| PullRequestText::without(left_out, &footer)),
             labels: self.settings.labels.clone(),
         };
         let runner_github::PullRequest { number, url, .. } =
             PullRequests::new(self.github.source()?).ensure(&order).await?;
         Ok(RelayStage::Published { work, pull_request: Some(PullRequest { number, url }) })
     }
+}
+
+/// Composes the text of a pull request from what the agent wrote for it, or else from its answer.
+fn pull_request_text(
+    relay: &OpenRelay,
+    record: &Record,
+    secrets: &SecretScan,
+) -> Result<PullRequestText, HoldsSecret> {
+    let description = fs::read_to_string(relay.dir.description()).ok();
+    let source =
+        AgentText { file: description.as_deref(), answer: record.answer.as_deref().unwrap_or_default() };
+    let footer = RunFooter { run: &record.run.run_id, agent: &record.run.agent, account: None };
+    PullRequestText::compose(source, &footer, secrets)
 }
 
 /// Reaches the failpoint after the step to a stage, which is not stored yet.

@@ -37,7 +37,12 @@ impl ContentRules {
             link_fault(path, content).map(|fault| Objection::at(RelayRule::Link, path, fault))
         };
         let mut objections: Vec<Objection> = links.filter_map(fault).collect();
-        if let Some(name) = self.secrets.find(content) {
+        let secret = match object.kind {
+            // A message is shown to people and programs that leave out what is not seen.
+            ObjectKind::Commit | ObjectKind::Tag => self.secrets.find_in_text(content),
+            ObjectKind::Blob | ObjectKind::Tree => self.secrets.find(content),
+        };
+        if let Some(name) = secret {
             objections.push(self.secret(object, name));
         }
         objections

@@ -76,7 +76,7 @@ impl<'h> ObjectReader<'h> {
         }
     }
 
-    /// Returns the commits that `tip` has and `start` lacks, at most `max`.
+    /// Returns the commits that `tip` has and `start` lacks, at most `max`, each before its parents.
     pub(crate) async fn commits(
         self,
         start: &ObjectId,
@@ -84,7 +84,8 @@ impl<'h> ObjectReader<'h> {
         max: usize,
     ) -> Result<Vec<Ancestry>, Error> {
         let command = self.command("rev-list").argument(format!("--max-count={max}"));
-        let command = command.arguments(["--parents", tip.as_str(), &format!("^{start}"), "--"]);
+        let command =
+            command.arguments(["--topo-order", "--parents", tip.as_str(), &format!("^{start}"), "--"]);
         let output = command.output().await?;
         let line = |line: &[u8]| {
             let mut ids = line.split(|byte| *byte == b' ');

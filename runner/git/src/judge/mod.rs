@@ -16,10 +16,10 @@ mod verdict;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-pub(crate) use self::history::{ObjectKind, ObjectReader};
+pub(crate) use self::history::{ObjectKind, ObjectReader, SizedObject};
 use self::{
     halt::Halt,
-    history::{Ancestry, SizedObject, paths_of},
+    history::{Ancestry, paths_of},
     trees::{DirectoryEntries, Trees},
 };
 pub use self::{
@@ -58,7 +58,9 @@ impl Judge<'_> {
                 objections.truncate(MAX_OBJECTIONS);
                 for objection in &mut objections {
                     // A path may be the secret.
-                    objection.path.take_if(|path| self.policy.secrets.find(path.as_bytes()).is_some());
+                    objection
+                        .path
+                        .take_if(|path| self.policy.secrets.find_in_text(path.as_bytes()).is_some());
                 }
                 Ok(RelayVerdict::Refused(objections))
             }

@@ -33,7 +33,7 @@ impl Judge<'_> {
     /// levels costs time and memory.
     pub(super) fn shapes(self, entries: &[ChangedEntry]) -> Vec<Objection> {
         let added = entries.iter().filter(|entry| entry.mode != REMOVED);
-        let objection = |path: &[u8], fault| match self.policy.secrets.find(path) {
+        let objection = |path: &[u8], fault| match self.policy.secrets.find_in_text(path) {
             Some(_secret) => Objection::new(rule_of(fault), words_of(fault)),
             None => Objection::at(rule_of(fault), path, words_of(fault)),
         };
@@ -47,7 +47,7 @@ impl Judge<'_> {
     /// Returns the objections to an entry's path and mode.
     pub(super) fn entry(self, entry: &ChangedEntry) -> Vec<Objection> {
         let path = &entry.path;
-        if let Some(name) = self.policy.secrets.find(path) {
+        if let Some(name) = self.policy.secrets.find_in_text(path) {
             // Any other objection would show the path.
             return vec![Objection::new(RelayRule::Secret, format!("the name of a file holds a {name}"))];
         }

@@ -77,8 +77,8 @@ rules! {
     Link => "links lead to places inside the repository",
     /// A path belongs to people.
     ProtectedPath => "protected paths stay as they are",
-    /// A file, name or message holds a secret.
-    Secret => "no file, name, commit or tag holds a secret",
+    /// A file, name, message or text holds a secret.
+    Secret => "no file, name, commit, tag or text of a pull request holds a secret",
 }
 
 impl fmt::Display for RelayRule {

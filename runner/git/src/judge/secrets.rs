@@ -5,6 +5,8 @@ use std::{fmt, sync::Arc};
 use memchr::memmem;
 use platform_core::secret::Secret;
 
+use crate::harmless::plain;
+
 /// Fewest bytes of a known secret. Shorter ones would be found everywhere.
 const MIN_KNOWN: usize = 8;
 
@@ -135,6 +137,13 @@ impl SecretScan {
         Self { known: Arc::new(known.collect()) }
     }
 
+    /// Returns a name for the first secret in a text, also if characters that are not seen stand in it: some programs leave
+    /// them out.
+    #[must_use]
+    pub fn find_in_text(&self, text: &[u8]) -> Option<&'static str> {
+        self.find(text).or_else(|| self.find(plain(&String::from_utf8_lossy(text)).as_bytes()))
+    }
+
     /// Returns a name for the first secret in `content`, never the secret.
     #[must_use]
     pub fn find(&self, content: &[u8]) -> Option<&'static str> {
@@ -213,5 +222,17 @@ mod tests {
             assert_eq!(scan.find(text.as_bytes()), None, "{text}");
         }
         assert!(!format!("{scan:?}").contains("canary"));
+    }
+
+    #[test]
+    fn what_is_not_seen_hides_no_secret_in_a_text() {
+        let scan = SecretScan::default();
+        let token = format!("ghp_{}", &"aB3".repeat(12));
+        for hidden in ["\u{200b}", "\u{1b}[0m", "\u{202e}", "\u{7}"] {
+            let text = [&token[..10], &token[10..]].join(hidden);
+            assert_eq!(scan.find_in_text(text.as_bytes()), Some("GitHub token"), "{hidden:?}");
+            assert_eq!(scan.find(text.as_bytes()), None, "control");
+        }
+        assert_eq!(scan.find_in_text(format!("{} {}", &token[..10], &token[10..]).as_bytes()), None);
     }
 }

@@ -36,7 +36,7 @@ impl CommitSummary {
     fn read(object: &SizedObject, content: &[u8], secrets: &SecretScan) -> Self {
         let end = content.windows(2).position(|pair| pair == b"\n\n").unwrap_or(content.len());
         let (header, message) = content.split_at(end);
-        let subject = match secrets.find(content) {
+        let subject = match secrets.find_in_text(content) {
             Some(_) => HIDDEN.to_owned(),
             None => {
                 let message = String::from_utf8_lossy(message);

@@ -38,6 +38,11 @@ impl AcceptedWork {
         &self.tip
     }
 
+    /// Returns the work with another last commit, which has the same files.
+    pub(crate) fn ending_with(self, tip: ObjectId) -> Self {
+        Self { tip, ..self }
+    }
+
     /// Returns the number of commits.
     #[must_use]
     pub const fn commits(&self) -> usize {

@@ -16,6 +16,7 @@ mod flow;
 mod git_server;
 mod host_files;
 mod http;
+mod messages;
 mod mirrors;
 mod nested;
 #[expect(dead_code, unreachable_pub, reason = "the double uses a part of it")]

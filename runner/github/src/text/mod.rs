@@ -1,18 +1,16 @@
 //! text composes title and body of a pull request from what an agent wrote. Pure.
 //!
 //! The agent's text is a quotation: each line of it begins with `> `. So nothing in it, not even a code block without an
-//! end, reaches the relay's own words below it. [`disarm()`] takes the effects out of the quoted text.
+//! end, reaches the relay's own words below it. [`disarm()`] takes the effects out of the quoted text. A text that holds a secret
+//! is refused.
 
-mod disarm;
-mod plain;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod triggers;
 
 use platform_core::id::{AccountId, AgentId, RunId};
-
-use self::{disarm::disarm, plain::plain};
+use runner_git::{SecretScan, TextKind, disarm, plain};
 
 /// Most characters of a title.
 const MAX_TITLE: usize = 72;
@@ -49,6 +47,14 @@ pub struct RunFooter<'t> {
     pub account: Option<&'t AccountId>,
 }
 
+/// Error for a text that holds a secret, which must not be published.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the text holds a {secret}")]
+pub struct HoldsSecret {
+    /// Kind of the secret.
+    pub secret: &'static str,
+}
+
 /// Title and body of a pull request, in which no word of an agent has an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PullRequestText {
@@ -62,11 +68,14 @@ pub struct CommentText(String);
 
 impl CommentText {
     /// Composes the comment of a run's agent.
-    #[must_use]
-    pub fn compose(text: &str, footer: &RunFooter<'_>) -> Self {
+    ///
+    /// # Errors
+    /// If `secrets` finds one in the text.
+    pub fn compose(text: &str, footer: &RunFooter<'_>, secrets: &SecretScan) -> Result<Self, HoldsSecret> {
+        check(text, secrets)?;
         let note = if text.len() > MAX_SOURCE { CUT_NOTE } else { "" };
         let read = &text[..text.floor_char_boundary(MAX_SOURCE)];
-        Self(body(&disarm(read), note, &footer.render()))
+        Ok(Self(body(&markdown(read), note, &footer.render())))
     }
 
     /// Returns the comment in Markdown, of at most 60,000 bytes.
@@ -78,20 +87,32 @@ impl CommentText {
 
 impl PullRequestText {
     /// Composes title and body of a run's pull request.
-    #[must_use]
-    pub fn compose(source: AgentText<'_>, footer: &RunFooter<'_>) -> Self {
+    ///
+    /// # Errors
+    /// If `secrets` finds one in the agent's text.
+    pub fn compose(
+        source: AgentText<'_>,
+        footer: &RunFooter<'_>,
+        secrets: &SecretScan,
+    ) -> Result<Self, HoldsSecret> {
         let file = source.file.filter(|file| !file.trim().is_empty());
         let whole = file.unwrap_or(source.answer);
+        check(whole, secrets)?;
         let read = whole[..whole.floor_char_boundary(MAX_SOURCE)].trim_start();
         let first_line = read.split(['\n', '\r']).next().unwrap_or_default();
         let title = title(first_line);
         // The first line of the file is the title alone; that of an answer belongs to the text.
         let text = if file.is_some() && title.is_some() { &read[first_line.len()..] } else { read };
         let note = if whole.len() > MAX_SOURCE { CUT_NOTE } else { "" };
-        Self {
-            title: title.unwrap_or_else(|| disarm(&format!("Changes of run {}", footer.run))),
-            body: body(&disarm(text), note, &footer.render()),
-        }
+        let title = title.unwrap_or_else(|| own_title(footer));
+        Ok(Self { title, body: body(&markdown(text), note, &footer.render()) })
+    }
+
+    /// Composes title and body of a pull request whose text by the agent was left out.
+    #[must_use]
+    pub fn without(left_out: HoldsSecret, footer: &RunFooter<'_>) -> Self {
+        let note = format!("The agent's text is left out: {left_out}.");
+        Self { title: own_title(footer), body: format!("{note}{}", footer.render()) }
     }
 
     /// Returns the title: one line of at most 72 characters.
@@ -119,9 +140,22 @@ impl RunFooter<'_> {
     }
 }
 
+/// Checks that a text holds no secret, in what is seen of it.
+fn check(text: &str, secrets: &SecretScan) -> Result<(), HoldsSecret> {
+    secrets.find_in_text(text.as_bytes()).map_or(Ok(()), |secret| Err(HoldsSecret { secret }))
+}
+
+fn markdown(text: &str) -> String {
+    disarm(text, TextKind::Markdown)
+}
+
+fn own_title(footer: &RunFooter<'_>) -> String {
+    markdown(&format!("Changes of run {}", footer.run))
+}
+
 /// Returns a name as code. Names have no backticks.
 fn code(name: &str) -> String {
-    format!("`{}`", disarm(name))
+    format!("`{}`", markdown(name))
 }
 
 /// Returns the title in a line; none if the line has no letter and no digit.
@@ -129,7 +163,7 @@ fn title(line: &str) -> Option<String> {
     let line = plain(line);
     // Marks of a heading, a list or a quotation.
     let line = line.trim_start_matches(|c: char| c.is_whitespace() || "#>*+-=_~`".contains(c));
-    let line = disarm(line);
+    let line = markdown(line);
     let words: Vec<&str> = line.split_whitespace().collect();
     let line = words.join(" ");
     if !line.contains(char::is_alphanumeric) {

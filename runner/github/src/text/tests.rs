@@ -2,10 +2,11 @@
 
 use platform_core::id::{AccountId, AgentId, RunId};
 use proptest::{collection::vec, prelude::*, sample::select};
+use runner_git::{SecretScan, TextKind, disarm};
 
 use super::{
-    AgentText, MAX_BODY, MAX_SOURCE, MAX_TITLE, PullRequestText, RunFooter,
-    disarm::disarm,
+    AgentText, CommentText, HoldsSecret, MAX_BODY, MAX_SOURCE, MAX_TITLE, PullRequestText, RunFooter,
+    markdown,
     triggers::{
         Trigger::{
             self, Alert, Closing, Command, Footnote, FrontMatter, Html, Image, Mention, Reference,
@@ -145,7 +146,7 @@ fn compose(file: Option<&str>, answer: &str) -> PullRequestText {
     let agent = AgentId::parse("sandbox:agent").unwrap();
     let account = AccountId::parse("team@octo.org").unwrap();
     let footer = RunFooter { run: &run, agent: &agent, account: Some(&account) };
-    PullRequestText::compose(AgentText { file, answer }, &footer)
+    PullRequestText::compose(AgentText { file, answer }, &footer, &SecretScan::default()).unwrap()
 }
 
 /// Asserts that all of a text above the relay's own words is a quotation.
@@ -159,7 +160,7 @@ fn assert_quoted(body: &str) {
 fn hostile_texts_have_no_effect() {
     for (trigger, text) in VECTORS {
         assert!(triggers(text).contains(&trigger), "the control: {text:?} has {:?}", triggers(text));
-        let disarmed = disarm(text);
+        let disarmed = markdown(text);
         assert_eq!(triggers(&disarmed), [].into(), "{text:?} became {disarmed:?}");
         for composed in
             [compose(Some(text), ""), compose(None, text), compose(Some(&format!("T\n\n{text}")), "")]
@@ -179,7 +180,7 @@ fn harmless_texts_stay_as_they_are() {
         "commit 9fceb02d0ae598e95dc970b74767f19372d61af8, 100 % of a/b and \u{e9}\u{4e2d}",
         "# Heading\n\nA & B; a@ b; high-1; /usr is fine in a line, and so is fixes the bug",
     ] {
-        assert_eq!(disarm(text), text);
+        assert_eq!(markdown(text), text);
     }
 }
 
@@ -194,7 +195,7 @@ fn words_stay_readable() {
         ("GH-3 o/r#4", "GH- 3 o/r# 4"),
         ("https://github.com/o/r/issues/5", "https://github.com/o/r/issues/ 5"),
     ] {
-        assert_eq!(disarm(text), expected);
+        assert_eq!(markdown(text), expected);
     }
 }
 
@@ -241,13 +242,61 @@ fn an_open_code_block_ends_with_the_quotation() {
     assert_quoted(&body);
 }
 
+#[test]
+fn a_text_with_a_secret_is_refused() {
+    let run = RunId::parse("run-1").unwrap();
+    let agent = AgentId::parse("sandbox:agent").unwrap();
+    let footer = RunFooter { run: &run, agent: &agent, account: None };
+    let scan = SecretScan::default();
+    let token = ["gh", "p_"].concat() + &"a1B2".repeat(9);
+    let held = HoldsSecret { secret: "GitHub token" };
+    let split = [&token[..9], &token[9..]].join("\u{200b}");
+    let styled = [&token[..9], &token[9..]].join("\u{1b}[0m");
+    for text in [format!("{token}\n\nText"), format!("T\n\nUse {token}."), format!("T\n\n{split}"), styled] {
+        let composed = |file, answer| PullRequestText::compose(AgentText { file, answer }, &footer, &scan);
+        assert_eq!(composed(Some(&text), ""), Err(held), "{text:?}");
+        assert_eq!(composed(None, &text), Err(held), "{text:?}");
+        assert!(composed(Some("T"), &text).is_ok(), "control: the answer is not used");
+        assert_eq!(CommentText::compose(&text, &footer, &scan), Err(held), "{text:?}");
+    }
+    let short = &token[..20];
+    assert!(CommentText::compose(short, &footer, &scan).is_ok(), "control");
+    let without = PullRequestText::without(held, &footer);
+    assert_eq!(without.title(), "Changes of run run-1");
+    assert!(without.body().starts_with("The agent's text is left out: the text holds a GitHub token."));
+}
+
+#[test]
+fn messages_of_commits_have_no_effect() {
+    let acts = |trigger: &Trigger| matches!(trigger, Mention | Closing | Reference | SkippedChecks | Unseen);
+    for (trigger, text) in VECTORS.into_iter().filter(|(trigger, _)| acts(trigger)) {
+        let left = triggers(&disarm(text, TextKind::Commit));
+        let left: Vec<_> = left.into_iter().filter(acts).collect();
+        // An entity is no character here, and a name behind an address of mail is no mention.
+        assert!(
+            left.is_empty() || text.contains("&") || text.starts_with("me@"),
+            "{trigger:?} {text:?} {left:?}"
+        );
+    }
+    let trailers = "Add a parser (<b>, ![x], /usr)\n\nCo-authored-by: A <a.b@example.org>\n";
+    assert_eq!(disarm(trailers, TextKind::Commit), trailers, "trailers stay");
+    for (text, expected) in [
+        ("Fix #1, thanks @everyone", "Fix # 1, thanks @ everyone"),
+        ("docs [skip ci]\n\n\nskip-checks: true", "docs [ skip ci]\n\n\nskip- checks: true"),
+        ("#12 is done", "# 12 is done"),
+        ("mail me@example.org@octocat", "mail me@example.org@octocat"),
+    ] {
+        assert_eq!(disarm(text, TextKind::Commit), expected);
+    }
+}
+
 proptest! {
     #[test]
     fn no_mixture_has_an_effect(pieces in vec(select(&PIECES[..]), 0..24)) {
         let text = pieces.concat();
-        let disarmed = disarm(&text);
+        let disarmed = markdown(&text);
         prop_assert_eq!(triggers(&disarmed), [].into(), "{:?} became {:?}", text, disarmed);
-        prop_assert_eq!(&disarm(&disarmed), &disarmed, "a second time");
+        prop_assert_eq!(&markdown(&disarmed), &disarmed, "a second time");
         let composed = compose(Some(&text), &text);
         prop_assert_eq!(triggers(composed.body()), [].into());
         prop_assert_eq!(triggers(composed.title()), [].into());

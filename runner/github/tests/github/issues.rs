@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use runner_git::SecretScan;
 use runner_github::{CommentText, CredentialSource, Error, IssueFilter, Issues, RunFooter};
 use serde_json::json;
 
@@ -67,7 +68,8 @@ async fn a_revoked_token_is_replaced_once() {
     assert_eq!(world.github.count(GitHubRoute::Token), 2);
     let run = "run-1".parse().expect("it is an id");
     let agent = "sandbox:agent".parse().expect("it is an id");
-    let text = CommentText::compose("@octocat #7", &RunFooter { run: &run, agent: &agent, account: None });
+    let footer = RunFooter { run: &run, agent: &agent, account: None };
+    let text = CommentText::compose("@octocat #7", &footer, &SecretScan::default()).unwrap();
     assert_eq!(issues.comment(7, &text).await.expect("it is made"), 1);
     assert!(world.github.issues()[0].comments[0].starts_with("> @ octocat # 7\n\n---"), "{text:?}");
 }

@@ -13,7 +13,7 @@ use platform_core::{
     secret::Secret,
 };
 use platform_runtime::settings::{GitHub, GitHubApp, ServiceUrl};
-use runner_git::{BaseBranch, RepoUrl, SandboxBranch};
+use runner_git::{BaseBranch, RepoUrl, SandboxBranch, SecretScan};
 use runner_github::{
     AgentText, CredentialSource, PullRequestOrder, PullRequestText, PullRequests, RepositoryName, RunFooter,
 };
@@ -98,7 +98,8 @@ pub(crate) fn order_at(url: &str) -> PullRequestOrder {
         repository: repository_at(url),
         head: SandboxBranch::parse("sandbox/run-1").expect("it is a branch"),
         base: BaseBranch::parse("main").expect("it is a branch"),
-        text: PullRequestText::compose(AgentText { file, answer: "" }, &footer),
+        text: PullRequestText::compose(AgentText { file, answer: "" }, &footer, &SecretScan::default())
+            .expect("it holds no secret"),
         labels: vec!["agent".to_owned(), "Sandbox".to_owned()],
     }
 }

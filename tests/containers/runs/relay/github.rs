@@ -84,6 +84,25 @@ async fn a_pull_request_ends_the_answer() {
     hosted.world.assert_nothing_left().await;
 }
 
+/// What an agent writes for a pull request is published as its files are, so it is judged with them.
+#[tokio::test]
+async fn a_token_in_the_text_is_refused() {
+    // In two pieces, because no entry may hold what looks like a token.
+    let rest = "a1B2".repeat(9);
+    let file = format!("printf 'Title\\n\\ngh%s\\n' p_{rest} > /workspace/.cogni/pr.md; {COMMITS}");
+    let answer = format!("{COMMITS}; printf 'gh%s\\n' p_{rest}");
+    for script in [file, answer] {
+        let hosted = Hosted::with(&script, "").await;
+        let outcome = hosted.run("r1", &[]).await;
+        let relay = relay(&hosted.world, "r1").await;
+        assert_eq!(relay["stage"], "refused", "{relay} {outcome:?}");
+        assert_eq!(relay["objections"][0]["detail"], "the text for the pull request holds a GitHub token");
+        assert_eq!(hosted.remote.branches(), ["main first"]);
+        assert!(hosted.host.github.pulls().is_empty());
+        hosted.world.assert_nothing_left().await;
+    }
+}
+
 /// An agent that finds its run's token in any file, environment or argument names the place.
 #[tokio::test]
 async fn the_token_is_nowhere_else() {

@@ -8,7 +8,7 @@ pub(super) const CANARY: &str = "host-canary-51c0ffee";
 const MANY: usize = 100_000;
 
 /// Returns a token that has its form only when it is put together.
-pub(super) fn token() -> String {
+pub(crate) fn token() -> String {
     format!("gh{}_{}", "p", "aB3".repeat(12))
 }
 

@@ -6,8 +6,9 @@ mod vectors;
 use platform_core::{limit::ByteSize, secret::Secret};
 use runner_git::{ProcessBounds, ProtectedPaths, RelayPolicy, SecretScan, WorkBounds};
 
+pub(crate) use self::commits::token;
 use self::{
-    commits::{CANARY, file, token},
+    commits::{CANARY, file},
     vectors::{VECTORS, Vector},
 };
 use crate::world::{Relayed, World};
@@ -68,6 +69,7 @@ async fn useful_content_is_accepted() {
     let world = World::new();
     let agent = world.agent().await;
     agent.write("src/new file.txt", "ä ö\n");
+    agent.write("src/Screenshot at 9.41.12\u{202f}PM.png", "a screenshot of macOS\n");
     agent.write("src/run.sh", "#!/bin/sh\n");
     agent.run(&["add", "-A"]);
     agent.run(&["update-index", "--chmod=+x", "src/run.sh"]);

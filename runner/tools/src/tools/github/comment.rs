@@ -1,6 +1,7 @@
 //! comment adds a comment to an issue or pull request. The agent's text is a quotation without effects.
 
 use futures_util::future::BoxFuture;
+use runner_git::SecretScan;
 use runner_github::{CommentText, RunFooter};
 use serde::Deserialize;
 use serde_json::json;
@@ -8,7 +9,7 @@ use serde_json::json;
 use super::access::{GitHubAccess, failed, number, spec};
 use crate::{
     parts::Parts,
-    tool::{Effect, Invocation, Tool, ToolResult, ToolSpec},
+    tool::{Effect, Invocation, Tool, ToolCode, ToolError, ToolResult, ToolSpec},
 };
 
 /// `github__comment`
@@ -43,7 +44,9 @@ impl Comment {
         let issues = self.access.issues(call).await?;
         let (run_id, agent) = self.access.origin(call).await?;
         let footer = RunFooter { run: run_id, agent: &agent, account: None };
-        let made = issues.comment(number, &CommentText::compose(&body, &footer)).await;
+        let text = CommentText::compose(&body, &footer, &SecretScan::default());
+        let text = text.map_err(|held| ToolError::new(ToolCode::InvalidArguments, held.to_string()))?;
+        let made = issues.comment(number, &text).await;
         let id = made.map_err(|error| failed(&error, self.spec.effect))?;
         Ok(json!({ "number": number, "comment_id": id }))
     }

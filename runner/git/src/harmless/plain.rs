@@ -4,7 +4,8 @@ use platform_core::invisible::{Invisible, kind_of};
 use platform_runtime::terminal;
 
 /// Returns `text` with only tabs and line feeds besides what is seen. Other ends of lines become line feeds.
-pub(super) fn plain(text: &str) -> String {
+#[must_use]
+pub fn plain(text: &str) -> String {
     let text = text.replace("\r\n", "\n");
     let is_line_end = |c: char| matches!(c, '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
     let text = text.replace(is_line_end, "\n");

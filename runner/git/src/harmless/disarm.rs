@@ -1,10 +1,10 @@
-//! disarm takes the effects out of an agent's Markdown, and leaves its words.
+//! disarm takes the effects out of an agent's text, and leaves its words.
 //!
 //! GitHub and its robots act on words: they notify who is mentioned, link and close issues, fetch images, take commands.
 //! A space is put into each such word. It is seen, and it works alike in prose, in code and in HTML. It also works in the
 //! source, which a squash merge makes the message of a commit. An entity would not do: GitHub decodes it before it looks
 //! for mentions. A code span would not do: in the message of a commit it is none. Words that only show something, such
-//! as links to pages and hashes of commits, stay.
+//! as links to pages and hashes of commits, stay. The message of a commit is no Markdown: there markup has no effect.
 
 use super::plain::plain;
 
@@ -19,19 +19,40 @@ const DIRECTIVES: [&str; 5] = ["skip ci", "ci skip", "no ci", "skip actions", "a
 /// Most characters of an entity: `&CounterClockwiseContourIntegral;` is the longest.
 const MAX_ENTITY: usize = 40;
 
+/// Beginning and end of the word by which a commit skips its checks.
+const SKIP_CHECKS: [&str; 2] = ["skip", "checks"];
+
+/// Kind of a text, by which it is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextKind {
+    /// Text of a pull request or comment.
+    Markdown,
+    /// Message of a commit, or the name of its author.
+    Commit,
+}
+
 /// Returns `text` without effects. A second call changes nothing.
-pub(super) fn disarm(text: &str) -> String {
+#[must_use]
+pub fn disarm(text: &str, kind: TextKind) -> String {
     let text = plain(text);
     let mut disarmed = String::with_capacity(text.len() + text.len() / 16);
     let mut line_start = true;
     for (at, c) in text.char_indices() {
         let before = &text[..at];
         let after = &text[at + c.len_utf8()..];
-        if line_start && needs_escape(before, c, after) {
+        if line_start && kind == TextKind::Markdown && needs_escape(before, c, after) {
             disarmed.push('\\');
         }
         disarmed.push(c);
-        if is_trigger(before, c, after) {
+        let acts = match kind {
+            TextKind::Markdown => acts_in_any_text(before, c, after) || is_markup(c, after),
+            // What stands before the sign is shown here, so an address of mail can be told from a mention.
+            TextKind::Commit if c == '@' && before.ends_with(|last: char| last.is_ascii_alphanumeric()) => {
+                false
+            }
+            TextKind::Commit => acts_in_any_text(before, c, after),
+        };
+        if acts {
             disarmed.push(' ');
         }
         line_start = c == '\n' || (line_start && (c.is_whitespace() || c == '>'));
@@ -39,8 +60,8 @@ pub(super) fn disarm(text: &str) -> String {
     disarmed
 }
 
-/// Returns whether `c` begins something only as the first character of a line: a command, a heading that
-/// [`is_trigger`] would make, or the fence of front matter.
+/// Returns whether `c` begins something only as the first character of a line: a command, a heading that the space behind
+/// a sign would make, or the fence of front matter.
 fn needs_escape(before: &str, c: char, after: &str) -> bool {
     match c {
         '/' => after.starts_with(|next: char| next.is_ascii_alphabetic()),
@@ -53,22 +74,40 @@ fn needs_escape(before: &str, c: char, after: &str) -> bool {
     }
 }
 
-/// Returns whether GitHub or a robot acts on `c` between `before` and `after`.
-fn is_trigger(before: &str, c: char, after: &str) -> bool {
+/// Returns whether GitHub or a robot acts on `c` between `before` and `after`, in Markdown and in the message of a commit.
+fn acts_in_any_text(before: &str, c: char, after: &str) -> bool {
     let next = after.chars().next().unwrap_or('\n');
     match c {
         // An address of mail is no mention, but what stands before the sign may not be shown.
         c if AT.contains(&c) => next.is_ascii_alphanumeric(),
         c if HASH.contains(&c) => next.is_ascii_digit(),
-        '-' => next.is_ascii_digit() && ends_with_gh(before),
+        '-' => (next.is_ascii_digit() && ends_with_gh(before)) || joins_skip_checks(before, after),
         '/' => begins_number(after) && is_in_referenced(before),
+        '[' => is_directive(after),
+        _ => false,
+    }
+}
+
+/// Returns whether `c` before `after` begins markup that shows something else than its words.
+fn is_markup(c: char, after: &str) -> bool {
+    let next = after.chars().next().unwrap_or('\n');
+    match c {
         '<' => next.is_ascii_alphabetic() || "/!?".contains(next),
         '!' => next == '[',
         '&' => is_entity(after),
         // An alert looks like a warning of GitHub's own. A footnote is shown below all other text.
-        '[' => next == '!' || next == '^' || is_directive(after),
+        '[' => next == '!' || next == '^',
         _ => false,
     }
+}
+
+/// Returns whether a hyphen between the two texts makes them the trailer that skips the checks of a commit.
+fn joins_skip_checks(before: &str, after: &str) -> bool {
+    let [first, second] = SKIP_CHECKS;
+    let start = before.len().checked_sub(first.len()).and_then(|start| before.get(start..));
+    let end = after.get(..second.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(first))
+        && end.is_some_and(|end| end.eq_ignore_ascii_case(second))
 }
 
 /// Returns whether a text ends with the word `GH`, of which the hyphen may be escaped.
