@@ -111,12 +111,14 @@ pub enum ServerError {
     #[error("its answer has the account's credential in it, and is not passed on")]
     CredentialEchoed,
     /// The account has no credential for the server.
-    #[error("{message}")]
+    #[error("{detail}")]
     Credential {
         /// Code of the call.
         code: ToolCode,
         /// Description for an agent.
         message: String,
+        /// Description for an operator, with its causes.
+        detail: String,
     },
 }
 
@@ -136,6 +138,7 @@ impl ServerError {
             Self::Unreachable { .. } | Self::Address { .. } => {
                 "it cannot be reached: the operator's log says why".to_owned()
             }
+            Self::Credential { message, .. } => message.clone(),
             error => error.to_string(),
         }
     }

@@ -56,6 +56,25 @@ async fn a_refresh_token_is_used_and_renewed() {
     world.assert_nothing_left().await;
 }
 
+/// A command that asks a server uses a connection that was never refreshed, and says why it cannot.
+#[tokio::test]
+async fn tools_are_reviewed_with_a_new_connection() {
+    let providers = Providers::start().await;
+    // No server listens there: what counts is the credential for it.
+    let server = "[tools.servers.linear]\nurl = 'https://127.0.0.1:1/mcp'\ntools = ['search']\nconnection = 'linear'\n";
+    let world = World::with(&format!("{}{server}", providers.settings)).await;
+    added(&world, &providers, REFRESH_TOKEN, &["--provider", "linear", "--kind", "oauth"]).await;
+    for command in [&["ls"][..], &["accept", "linear"]] {
+        let shown = world.sluice().run(&[&["tools"], command, &["--account", "acct-7"]].concat()).await;
+        assert!(!format!("{shown:?}").contains("store"), "{shown:?}");
+    }
+    assert_eq!(providers.oauth.requests().len(), 1, "the connection was refreshed");
+    let nothing = world.sluice().run(&["tools", "accept", "linear", "--account", "acct-8"]).await;
+    let said = "account acct-8 has no connection at linear for *: add one with";
+    assert!(nothing.stdout.contains(said), "an operator sees the cause: {nothing:?}");
+    world.assert_nothing_left().await;
+}
+
 #[tokio::test]
 async fn keys_are_replaced_and_seal_again() {
     let providers = Providers::start().await;

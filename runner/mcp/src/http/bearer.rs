@@ -9,7 +9,7 @@ use platform_core::{
     id::AccountId,
     secret::Secret,
 };
-use platform_runtime::sync::Mutex;
+use platform_runtime::{report, sync::Mutex};
 use runner_connections::ConnectionBroker;
 
 use super::echo::has_secret;
@@ -58,11 +58,14 @@ impl Bearer {
         let credential = resolved.map_err(|error| ServerError::Credential {
             code: error.tool_code(),
             message: error.message_for_agent(),
+            detail: report::chain(&error),
         })?;
         let value = HeaderValue::try_from(format!("Bearer {}", credential.token.expose()));
+        let odd = "the credential fits no header";
         let mut value = value.map_err(|_odd| ServerError::Credential {
             code: ToolCode::ProviderRefused,
-            message: "the credential fits no header".to_owned(),
+            message: odd.to_owned(),
+            detail: odd.to_owned(),
         })?;
         value.set_sensitive(true);
         self.remember(credential.token);

@@ -103,7 +103,7 @@ impl ServerTool {
         let server = &self.tool.server;
         tracing::warn!(%server, error = report::chain(error), "tool server unavailable");
         match error {
-            ServerError::Credential { code, message } => ToolError::new(*code, message.clone()),
+            ServerError::Credential { code, message, .. } => ToolError::new(*code, message.clone()),
             error => self.missing(&format!("server {server}: {}", error.for_agent())),
         }
     }
@@ -119,7 +119,7 @@ impl ServerTool {
             }
             ServerError::TimedOut { .. } => ToolError::new(ToolCode::TimedOut, message),
             ServerError::TooLarge { .. } => ToolError::new(ToolCode::ResultTooLarge, message),
-            ServerError::Credential { code, message } => ToolError::new(*code, message.clone()),
+            ServerError::Credential { code, message, .. } => ToolError::new(*code, message.clone()),
             ServerError::NotSent | ServerError::Busy { .. } => {
                 ToolError::new(ToolCode::ToolUnavailable, message)
             }

@@ -10,7 +10,7 @@ use runner_tools::{ReviewedServer, ReviewedTool, ServerToolState, ToolGateway};
 use serde_json::json;
 use similar::TextDiff;
 
-use super::{Context, Error, Exit, gateway};
+use super::{Context, Error, Exit, gateway, store};
 use crate::setup::Dialogue;
 
 /// Unchanged lines around a change.
@@ -74,7 +74,7 @@ pub(super) async fn accept(context: &Context, arguments: &Arguments) -> Result<E
     if let Some(tool) = arguments.tools.iter().find(|tool| !configured.tools.contains_key(*tool)) {
         return Err(NotAccepted::NoTool { server: server.clone(), tool: tool.clone() }.into());
     }
-    let gateway = gateway(context, &context.store().await?);
+    let gateway = gateway(context, &store(context).await?);
     let accepted = accept_with(&gateway, arguments).await;
     gateway.close().await;
     accepted

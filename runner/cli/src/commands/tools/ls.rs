@@ -10,7 +10,7 @@ use platform_runtime::{
 use runner_tools::{CatalogEntry, ReviewedServer, ServerToolState, ToolGateway};
 use serde_json::json;
 
-use super::{super::table::Table, Context, Error, Exit, gateway};
+use super::{super::table::Table, Context, Error, Exit, gateway, store};
 
 /// Name of all accounts that have no entry of their own.
 const OTHERS: &str = "*";
@@ -58,7 +58,7 @@ fn print_server(reviewed: &ReviewedServer) -> io::Result<()> {
 
 pub(super) async fn ls(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let settings = &context.settings;
-    let gateway = gateway(context, &context.store().await?);
+    let gateway = gateway(context, &store(context).await?);
     let entries = gateway.catalog().await;
     let states = ServerStates::read(&gateway, &arguments.account).await;
     gateway.close().await;

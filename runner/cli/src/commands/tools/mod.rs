@@ -7,7 +7,7 @@ mod of_run;
 mod pending;
 mod test;
 
-use runner_store::Store;
+use runner_store::{Error as StoreError, Store};
 use runner_tools::ToolGateway;
 
 use super::{Context, Error, exit::Exit};
@@ -85,6 +85,15 @@ pub(super) async fn tools(context: &Context, command: Command) -> Result<Exit, E
         Command::Pending(arguments) => pending::pending(context, &arguments).await,
         Command::Approve(arguments) => pending::approve(context, arguments).await,
         Command::Deny(arguments) => pending::deny(context, arguments).await,
+    }
+}
+
+/// Opens the store for a command that asks servers or providers. A connection may have to be refreshed, which a store for
+/// reads refuses.
+async fn store(context: &Context) -> Result<Store, StoreError> {
+    match &context.settings.connections.key_file {
+        Some(_) => context.serving_store().await,
+        None => context.store().await,
     }
 }
 

@@ -9,7 +9,7 @@ use platform_core::{
 use platform_runtime::terminal;
 use runner_tools::TestCaller;
 
-use super::{Context, Error, Exit, gateway};
+use super::{Context, Error, Exit, gateway, store};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {
@@ -45,11 +45,7 @@ fn next_command(code: &str) -> &'static str {
 
 pub(super) async fn test(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let Arguments { tool, arguments, account, run, json: _ } = arguments;
-    // A connection may have to be refreshed, which a store for reads refuses.
-    let store = match &context.settings.connections.key_file {
-        Some(_) => context.serving_store().await?,
-        None => context.store().await?,
-    };
+    let store = store(context).await?;
     let caller = TestCaller { account: account.clone(), run_id: run.clone() };
     let gateway = gateway(context, &store);
     let answer = gateway.test(tool, arguments, &caller).await;
