@@ -230,6 +230,10 @@ pub enum CopyProblem {
     },
 }
 
+/// Ways to copy what is too much.
+const LARGER: &str = "name some in .ignore to leave them out, raise `disk` of the agent's entry, or sandbox.workspace_size and \
+                      sandbox.max_workspace_files";
+
 impl fmt::Display for CopyProblem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -243,11 +247,17 @@ impl fmt::Display for CopyProblem {
             }
             Self::TooDeep { top, max } => write!(f, "{top} has directories nested more than {max} deep"),
             Self::TooManyFiles { found, max } => {
-                write!(f, "its {found} files and directories exceed the limit of {max}")
+                write!(
+                    f,
+                    "its {found} files and directories exceed the limit of {max}, half of the workspace's ({LARGER})"
+                )
             }
             Self::TooLarge { found, max, largest } => {
                 let [found, max] = [found, max].map(|size| size_text(*size));
-                write!(f, "its {found} exceed the limit of {max} (largest file: {largest})")
+                write!(
+                    f,
+                    "its {found} exceed the limit of {max}, half of the workspace's (largest file: {largest}; {LARGER})"
+                )
             }
         }
     }

@@ -4,6 +4,7 @@ use std::{fmt, path::Path};
 
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use platform_core::limit::ByteSize;
+use platform_runtime::settings::WorkspaceBounds;
 
 use super::path::RelativePath;
 
@@ -41,10 +42,10 @@ pub struct CopyBounds {
 const SHARE_DIVISOR: u64 = 2;
 
 impl CopyBounds {
-    /// Returns the bounds of the files for a workspace of `size` with at most `files` files.
+    /// Returns the bounds of the files for a workspace with these bounds.
     #[must_use]
-    pub const fn of_workspace(size: ByteSize, files: u64) -> Self {
-        Self { files: files / SHARE_DIVISOR, bytes: ByteSize(size.0 / SHARE_DIVISOR) }
+    pub const fn of_workspace(bounds: WorkspaceBounds) -> Self {
+        Self { files: bounds.files / SHARE_DIVISOR, bytes: ByteSize(bounds.size.0 / SHARE_DIVISOR) }
     }
 }
 

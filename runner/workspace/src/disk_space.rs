@@ -6,9 +6,8 @@ use std::{
 };
 
 use platform_core::limit::ByteSize;
+use platform_runtime::settings::WorkspaceBounds;
 use rustix::fs::statvfs;
-
-use super::bounds::WorkspaceBounds;
 
 /// Space on a disk, and the demands on it.
 #[derive(Debug, Clone)]

@@ -17,14 +17,9 @@ use std::{
 };
 
 use platform_core::limit::ByteSize;
-use platform_runtime::{lock::Lock, random, report};
+use platform_runtime::{lock::Lock, random, report, settings::WorkspaceBounds};
 
-use super::{
-    bounds::{Durability, WorkspaceBounds},
-    error::Error,
-    paths::WorkspacePaths,
-    program::run,
-};
+use super::{bounds::Durability, error::Error, paths::WorkspacePaths, program::run};
 
 /// Mount options of a run's image. Without barriers and order: the content need not survive the machine, and an agent's
 /// fsync(2) must not become the host's. Without `discard`, which makes deleting five times as slow. Inode tables are

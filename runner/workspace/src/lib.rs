@@ -51,7 +51,7 @@ use platform_core::{
 };
 use platform_runtime::{
     random, report,
-    settings::{Sandbox, WorkspaceForm},
+    settings::{Sandbox, WorkspaceBounds, WorkspaceForm},
     sync::Mutex,
 };
 use runner_files::{Stage, StagedFiles};
@@ -59,7 +59,6 @@ use tokio::{sync::oneshot, task::spawn_blocking};
 
 use self::{
     blocking::blocking,
-    bounds::WorkspaceBounds,
     paths::WorkspacePaths,
     root::{Form, Purpose, WorkspaceRoot},
 };
@@ -127,7 +126,7 @@ impl Workspaces {
                 |()| Form::Image,
             ),
         };
-        let bounds = WorkspaceBounds::of(settings);
+        let bounds = settings.workspace_bounds(None);
         let root =
             WorkspaceRoot { path: root, form, reserve: settings.disk_reserve, reserved: Mutex::default() };
         Ok(Self { root: Arc::new(root), bounds, durability })
@@ -346,7 +345,7 @@ pub async fn exceeded_bound(
     size: ByteSize,
 ) -> Result<Option<Exceeded>, Error> {
     let paths = WorkspacePaths::of(root, id.as_str());
-    let bounds = WorkspaceBounds::of(settings).sized(size);
+    let bounds = settings.workspace_bounds(Some(size));
     blocking(move || {
         if paths.has_image() {
             return if paths.is_mounted()? { paths.fullness() } else { Ok(None) };

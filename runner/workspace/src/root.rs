@@ -3,10 +3,10 @@
 use std::{fs, path::PathBuf};
 
 use platform_core::{id::WorkspaceId, limit::ByteSize};
-use platform_runtime::{report, socket::private_dir, sync::Mutex};
+use platform_runtime::{report, settings::WorkspaceBounds, socket::private_dir, sync::Mutex};
 
 use super::{
-    bounds::{Durability, WorkspaceBounds},
+    bounds::Durability,
     content::InitialContent,
     error::Error,
     image,

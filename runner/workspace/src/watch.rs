@@ -13,7 +13,7 @@ use std::{
 };
 
 use platform_core::limit::ByteSize;
-use platform_runtime::report;
+use platform_runtime::{report, settings::WorkspaceBounds};
 use runner_files::TreeRoot;
 use rustix::{
     fs::{AtFlags, Dir, FileType, StatxFlags, statx},
@@ -21,7 +21,7 @@ use rustix::{
 };
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{bounds::WorkspaceBounds, disk_space::DiskSpace};
+use super::disk_space::DiskSpace;
 
 /// Shortest interval between two measurements.
 const MIN_MEASURE_INTERVAL: Duration = Duration::from_millis(250);

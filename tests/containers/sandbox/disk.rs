@@ -3,7 +3,7 @@
 use harness::{Outcome, World, docker::docker, eventually, mounts};
 use serde_json::json;
 
-use super::world_with;
+use super::{shell_agent, world_with};
 
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Script that fills the disk with one file, then with as many as there can be.
@@ -20,6 +20,27 @@ async fn run_under(world: &World, words: &[&str], settings: &[&str]) -> Outcome 
     let settings: Vec<_> = settings.iter().flat_map(|setting| ["--set", setting]).collect();
     let words = world.sluice().under(words);
     words.run(&[&["run", "--agent", "test:sh", "--json", "q"], &settings[..]].concat()).await
+}
+
+/// The entry's `disk` decides how many files a run may begin with, as it decides how many its workspace holds.
+#[tokio::test]
+async fn a_larger_disk_takes_more_files() {
+    let world = World::with(&shell_agent("ls | wc -l", "disk = '128 MiB'\n")).await;
+    let dir = world.path().join("many");
+    std::fs::create_dir(&dir).unwrap();
+    (0..100).for_each(|number| std::fs::write(dir.join(number.to_string()), "").unwrap());
+    let dir = dir.display().to_string();
+    let bounds = ["--set", "sandbox.workspace_size=64MiB", "--set", "sandbox.max_workspace_files=128"];
+    let order = [&["run", "--agent", "test:sh", "--workspace", &dir, "q"][..], &bounds].concat();
+    let taken = world.sluice().run(&order).await;
+    assert_eq!((taken.code, taken.stdout.trim()), (Some(0), "100"), "{taken:?}");
+    world.reconfigure("disk = '128 MiB'", "disk = '64 MiB'");
+    let refused = world.sluice().run(&order).await;
+    assert_eq!(refused.code, Some(2), "{refused:?}");
+    for said in ["100 files and directories exceed the limit of 64", "`disk`", "sandbox.max_workspace_files"]
+    {
+        assert!(refused.stderr.contains(said), "{said}: {refused:?}");
+    }
 }
 
 #[tokio::test]

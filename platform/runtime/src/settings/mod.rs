@@ -61,7 +61,7 @@ pub use self::{
     query_template::{ParameterKind, QueryTemplate, RenderError},
     relay::Relay,
     runs::StaticRun,
-    sandbox::{Sandbox, WorkspaceForm},
+    sandbox::{Sandbox, WorkspaceBounds, WorkspaceForm},
     section_name::{OwningProgram, SectionName},
     store::Store,
     telemetry::Telemetry,

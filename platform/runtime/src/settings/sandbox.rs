@@ -11,6 +11,8 @@ use crate::config::{Section, written_as_word};
 
 /// Least size of a workspace. Its file system itself uses some 5 MiB.
 pub(super) const MIN_FILE_SYSTEM: ByteSize = ByteSize::mib(16);
+/// Fewest files that any workspace may hold.
+const MIN_FILES: u64 = 64;
 /// Least space that a file uses in a workspace.
 const BLOCK_SIZE: u64 = 4096;
 
@@ -52,7 +54,33 @@ pub enum WorkspaceForm {
 
 written_as_word!(WorkspaceForm { Auto: "auto", Image: "image", Directory: "directory" });
 
+/// Bounds of a workspace's content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkspaceBounds {
+    /// Size of its file system, or of all its files.
+    pub size: ByteSize,
+    /// Most files, links and directories.
+    pub files: u64,
+}
+
+impl WorkspaceBounds {
+    /// Returns bounds of this `size`, with the number of files in the same proportion.
+    #[must_use]
+    pub fn sized(self, size: ByteSize) -> Self {
+        let in_proportion = u128::from(self.files) * u128::from(size.0) / u128::from(self.size.0.max(1));
+        let files = u64::try_from(in_proportion).unwrap_or(u64::MAX).max(MIN_FILES);
+        Self { size, files }
+    }
+}
+
 impl Sandbox {
+    /// Returns the bounds of workspaces of `size`, or of the size that all have.
+    #[must_use]
+    pub fn workspace_bounds(&self, size: Option<ByteSize>) -> WorkspaceBounds {
+        let bounds = WorkspaceBounds { size: self.workspace_size, files: self.max_workspace_files };
+        size.map_or(bounds, |size| bounds.sized(size))
+    }
+
     pub(super) fn section(section: &Section<'_>) -> Self {
         let field = |name, doc| section.field(name, doc);
         let docker_socket = field("docker_socket", "Docker's API socket.").or("/var/run/docker.sock".into());
@@ -90,12 +118,12 @@ impl Sandbox {
                 .may_be_zero()
                 .or(limit::sandbox::DISK_RESERVE);
         if let Some(files) = workspace_files
-            && !(64..=workspace_size.0 / BLOCK_SIZE).contains(&files)
+            && !(MIN_FILES..=workspace_size.0 / BLOCK_SIZE).contains(&files)
         {
             let most = workspace_size.0 / BLOCK_SIZE;
             section.reject(
                 "max_workspace_files",
-                format!("expected 64 to {most}: a file takes at least 4 KiB of the {workspace_size} in a workspace"),
+                format!("expected {MIN_FILES} to {most}: a file takes at least 4 KiB of the {workspace_size} in a workspace"),
             );
         }
         Self {

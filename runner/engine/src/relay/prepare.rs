@@ -6,7 +6,6 @@ use platform_core::{
     id::{AccountId, RunId},
     limit::ByteSize,
 };
-use platform_runtime::settings::Sandbox;
 use runner_files::{CopyBounds, Selection, Stage, stages_dir};
 use runner_git::{AgentClone, CloneOrder};
 use runner_github::Permission;
@@ -113,9 +112,8 @@ impl Relays {
     async fn stage(&self, owner: RelayOwner<'_>, dir: PathBuf) -> Result<Stage, RelayError> {
         let stages = stages_dir(&self.sandbox.workspace_dir);
         let run_id = owner.run_id.clone();
-        let Sandbox { workspace_size, max_workspace_files, disk_reserve, .. } = self.sandbox;
-        let size = owner.disk.unwrap_or(workspace_size);
-        let bounds = CopyBounds::of_workspace(size, max_workspace_files);
+        let disk_reserve = self.sandbox.disk_reserve;
+        let bounds = CopyBounds::of_workspace(self.sandbox.workspace_bounds(owner.disk));
         blocking(move || {
             Stage::remove(&stages, &run_id)?;
             let selection = Selection::of_repository(&dir, bounds)?;

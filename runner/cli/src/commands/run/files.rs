@@ -123,9 +123,7 @@ impl<'s> Staging<'s> {
 
     /// Returns the bounds of the files for the agent of `request`.
     fn bounds(&self, request: &RunRequest) -> CopyBounds {
-        let Sandbox { workspace_size, max_workspace_files, .. } = *self.sandbox;
-        let size = request.spec.agent.disk.unwrap_or(workspace_size);
-        CopyBounds::of_workspace(size, max_workspace_files)
+        CopyBounds::of_workspace(self.sandbox.workspace_bounds(request.spec.agent.disk))
     }
 
     /// Writes `line` to standard error, unless programs read the output.
