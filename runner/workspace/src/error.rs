@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::id::{RunId, WorkspaceId};
+use platform_core::{
+    id::{RunId, WorkspaceId},
+    name::SANDBOX_UID,
+};
 use platform_runtime::socket;
 
 use super::disk_space::InsufficientDisk;
@@ -26,6 +29,14 @@ pub enum Error {
         path: PathBuf,
         /// Mode of the root.
         mode: u32,
+    },
+    /// The process may not give files to the sandbox's user.
+    #[error(
+        "user {uid} may not give files to the sandbox's user ({SANDBOX_UID}): use root; the group docker is not enough"
+    )]
+    NotPrivileged {
+        /// User of this process.
+        uid: u32,
     },
     /// A system call failed.
     #[error("cannot {action} {}", path.display())]

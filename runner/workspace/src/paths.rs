@@ -15,6 +15,8 @@ use rustix::{
     fs::{Access, AtFlags, CWD, StatVfsMountFlags, StatxAttributes, StatxFlags, access, statvfs},
     io::Errno,
     mount::{MountFlags, UnmountFlags, mount_remount, unmount},
+    process::geteuid,
+    thread::{CapabilitySet, capabilities},
 };
 
 use super::{error::Error, program::run, watch::Exceeded};
@@ -214,10 +216,18 @@ pub(super) fn give_to_agent(path: &Path, mode: u32) -> Result<(), Error> {
     chown(path, Some(SANDBOX_UID), Some(SANDBOX_UID)).map_err(Error::io("give to the sandbox's user", path))
 }
 
+/// Checks that this thread may give files away, as each workspace takes: before a run is paid for.
+fn check_privilege() -> Result<(), Error> {
+    let uid = geteuid().as_raw();
+    let may_give = capabilities(None).is_ok_and(|sets| sets.effective.contains(CapabilitySet::CHOWN));
+    if may_give || uid == SANDBOX_UID { Ok(()) } else { Err(Error::NotPrivileged { uid }) }
+}
+
 /// Creates the root with mode 0700: on the host only its owner can enter it, and a container mounts its workspace
 /// directly. An existing root is not changed, because it may belong to another user. It is refused if others can enter
-/// it, or if this process cannot write to it.
+/// it, or if this process cannot write to it or give its files to the sandbox's user.
 pub(super) fn private_root(root: &Path) -> Result<(), Error> {
+    check_privilege()?;
     if !root.exists() {
         state_file::create_dir(root).map_err(Error::io("make", root))?;
     }

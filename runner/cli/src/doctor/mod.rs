@@ -191,8 +191,13 @@ fn store_check(store: &Result<Store, store::Error>) -> Check {
 }
 
 fn workspaces_check(workspaces: Result<&Workspaces, &workspace::Error>) -> Check {
-    let fix = "fix that, or set sandbox.workspace_dir to another directory";
-    let broken = |error| Check::broken(WORKSPACES, report::chain(error), fix);
+    let broken = |error: &workspace::Error| {
+        let fix = match error {
+            workspace::Error::NotPrivileged { .. } => "run `sluice up` and `sluice run` as root",
+            _ => "fix that, or set sandbox.workspace_dir to another directory",
+        };
+        Check::broken(WORKSPACES, report::chain(error), fix)
+    };
     let workspaces = match workspaces {
         Ok(workspaces) => workspaces,
         Err(error) => return broken(error),

@@ -23,6 +23,7 @@ use platform_runtime::{
     settings::{Sandbox, WorkspaceForm},
 };
 use runner_model::conversation::{Message, Role};
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use super::{Error, InitialContent, Workspace, Workspaces};
 
@@ -280,6 +281,26 @@ async fn an_enterable_root_is_refused_and_unchanged() {
     let refused = Workspaces::open(&settings).unwrap_err();
     assert!(report::chain(&refused).contains("chmod 700"), "{refused:?}");
     assert_eq!(fs::metadata(&settings.workspace_dir).unwrap().mode() & 0o777, 0o777);
+}
+
+#[test]
+fn a_user_who_cannot_give_files_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let settings = settings(dir.path(), WorkspaceForm::Directory);
+    let check = || Workspaces::check_root(&settings);
+    check().expect("control: this test must run as root");
+    // Capabilities are those of a thread.
+    let refused = std::thread::scope(|scope| {
+        let weakened = scope.spawn(|| {
+            let mut sets = capabilities(None).unwrap();
+            sets.effective.remove(CapabilitySet::CHOWN);
+            set_capabilities(None, sets).unwrap();
+            check()
+        });
+        weakened.join().unwrap()
+    });
+    let message = refused.unwrap_err().to_string();
+    assert!(message.contains("use root; the group docker is not enough"), "{message}");
 }
 
 #[tokio::test]
