@@ -87,7 +87,7 @@ async fn check_beside<C, T>(
 }
 
 /// Returns the item; `None` ends the stream after an error, which is logged.
-pub(crate) fn or_end<T>(next: Result<Option<T>, StoreError>) -> Option<T> {
+fn or_end<T>(next: Result<Option<T>, StoreError>) -> Option<T> {
     next.unwrap_or_else(|error| {
         tracing::warn!(error = report::chain(&error), "a stream breaks off");
         None

@@ -281,6 +281,12 @@ impl Event {
         json::from_str(&self.payload, Bounds::STORED).map_err(corrupt)
     }
 
+    /// Returns the event for a reader. One that cannot be read counts as missed: it keeps no reader from those after it.
+    #[must_use]
+    pub fn shown(&self) -> AgentEvent {
+        self.event().unwrap_or(AgentEvent::Missed { count: 1 })
+    }
+
     pub(super) fn read(row: &AnyRow) -> Result<Self, Error> {
         Ok(Self {
             seq: count(row, "seq")?,

@@ -129,7 +129,7 @@ pub enum AgentEvent {
         /// Number of bytes left out.
         bytes: u64,
     },
-    /// Live pieces that a slow reader missed, or events beyond those that are stored.
+    /// Live pieces that a slow reader missed, events beyond those that are stored, or one that cannot be read.
     Missed {
         /// Number of events.
         count: u64,

@@ -154,10 +154,7 @@ impl ChunkSource for ChatAnswer {
 impl ChatAnswer {
     fn write(&mut self, event: FollowEvent) -> Vec<Value> {
         let (seq, event) = match event {
-            FollowEvent::Stored(stored) => match stored.event() {
-                Ok(event) => (Some(stored.seq), event),
-                Err(_corrupt) => return Vec::new(),
-            },
+            FollowEvent::Stored(stored) => (Some(stored.seq), stored.shown()),
             FollowEvent::Pruned { count, .. } => (None, AgentEvent::Pruned { count }),
             FollowEvent::Live(event) => (None, event),
         };

@@ -1,6 +1,5 @@
 //! Rebuilds the parts of an answer from the run's stored events, as a client builds them from its stream.
 
-use platform_core::event::AgentEvent;
 use runner_store::{Run, Store};
 use serde_json::{Value, json};
 
@@ -17,8 +16,7 @@ pub(crate) async fn parts(store: &Store, run: &Run) -> Result<Vec<Value>, Error>
         let Some(last) = events.last() else { return Ok(parts) };
         after = last.seq;
         for stored in &events {
-            let event: AgentEvent = stored.event()?;
-            stream.event(Some(stored.seq), &event).iter().for_each(|chunk| add(&mut parts, chunk));
+            stream.event(Some(stored.seq), &stored.shown()).iter().for_each(|chunk| add(&mut parts, chunk));
         }
     }
 }

@@ -138,7 +138,7 @@ enum EventKind {
         stream: OutputStream,
         bytes: u64,
     },
-    /// Live pieces that a slow reader missed, or events beyond those that are stored.
+    /// Live pieces that a slow reader missed, events beyond those that are stored, or one that cannot be read.
     Missed { count: u64 },
     /// Stored events are no longer kept here: the run ended long ago.
     Pruned { count: u64 },

@@ -3,8 +3,6 @@
 //! The id of a server-sent event is the number of the stored event. A client that reconnects sends the last one as
 //! `Last-Event-ID`, as browsers do by themselves, and gets each later event once. Live text has no id.
 
-use std::future::ready;
-
 use axum::{
     Extension,
     extract::{Request, State},
@@ -14,7 +12,6 @@ use axum::{
 use futures_util::StreamExt;
 use platform_core::event::AgentEvent;
 use runner_engine::follow::FollowEvent;
-use runner_store::Error as StoreError;
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
@@ -29,7 +26,6 @@ use crate::{
     context::ApiContext,
     error::Error,
     operation::schemas::event_number,
-    stream_guard::or_end,
     stream_response::{StreamItem, stream_response},
 };
 
@@ -56,23 +52,19 @@ pub(crate) async fn follow(
         // Browsers reconnect after the end of a stream, until they get this answer.
         return Ok(StatusCode::NO_CONTENT.into_response());
     };
-    let items = source.events().scan((), |(), event| ready(or_end(StreamItem::of(event).map(Some))));
-    Ok(stream_response(request.headers(), items))
+    Ok(stream_response(request.headers(), source.events().map(StreamItem::of)))
 }
 
 impl StreamItem {
     /// Returns an event of a run as an item of a stream.
-    ///
-    /// # Errors
-    /// If the stored event cannot be read.
-    pub(super) fn of(item: FollowEvent) -> Result<Self, StoreError> {
+    pub(super) fn of(item: FollowEvent) -> Self {
         let view = match item {
-            FollowEvent::Stored(stored) => EventView::stored(stored.seq, Some(stored.at), stored.event()?),
+            FollowEvent::Stored(stored) => EventView::stored(stored.seq, Some(stored.at), stored.shown()),
             FollowEvent::Pruned { count, upto } => {
                 EventView::stored(upto, None, AgentEvent::Pruned { count })
             }
             FollowEvent::Live(event) => EventView::live(event),
         };
-        Ok(Self { seq: view.seq(), json: json!(view) })
+        Self { seq: view.seq(), json: json!(view) }
     }
 }

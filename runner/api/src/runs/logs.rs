@@ -11,7 +11,6 @@ use axum::{
 use futures_util::{StreamExt, stream::once};
 use platform_core::event::{AgentEvent, OutputStream};
 use runner_engine::follow::FollowEvent;
-use runner_store::Error as StoreError;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -22,7 +21,6 @@ use crate::{
     context::ApiContext,
     error::Error,
     operation::{schemas, schemas::event_number},
-    stream_guard::or_end,
     stream_response::{StreamItem, stream_response},
 };
 
@@ -53,8 +51,8 @@ pub(crate) async fn logs(
         return Ok(no_more());
     };
     let has_ended = source.has_ended();
-    let pieces = source.events().scan((), move |(), event| ready(or_end(piece(event, stream).map(Some))));
-    let mut pieces = Box::pin(pieces.filter_map(ready));
+    let pieces = source.events().filter_map(move |event| ready(piece(event, stream)));
+    let mut pieces = Box::pin(pieces);
     if !has_ended {
         return Ok(stream_response(request.headers(), pieces));
     }
@@ -65,17 +63,19 @@ pub(crate) async fn logs(
     })
 }
 
-/// Returns the piece of output in `event`, if it has one of the stream `only`, or of any if there is no choice.
-fn piece(event: FollowEvent, only: Option<OutputStream>) -> Result<Option<StreamItem>, StoreError> {
+/// Returns the piece of output in `event`, if it has one of the stream `only`, or of any if there is no choice. An event
+/// that cannot be read may have been one.
+fn piece(event: FollowEvent, only: Option<OutputStream>) -> Option<StreamItem> {
     let is_wanted = match &event {
         FollowEvent::Pruned { .. } => true,
         FollowEvent::Live(_) => false,
-        FollowEvent::Stored(stored) => match stored.event()? {
-            AgentEvent::Log { stream, .. } | AgentEvent::LogCut { stream, .. } => {
+        FollowEvent::Stored(stored) => match stored.event() {
+            Err(_corrupt) => true,
+            Ok(AgentEvent::Log { stream, .. } | AgentEvent::LogCut { stream, .. }) => {
                 only.is_none_or(|only| only == stream)
             }
-            _ => false,
+            Ok(_) => false,
         },
     };
-    is_wanted.then(|| StreamItem::of(event)).transpose()
+    is_wanted.then(|| StreamItem::of(event))
 }

@@ -96,8 +96,7 @@ pub(super) async fn events(context: &Context, arguments: Arguments) -> Result<Ex
     while let Some(followed) = follower.next().await? {
         match followed {
             FollowEvent::Stored(stored) => {
-                let event = stored.event()?;
-                printer.line(&EventLine::stored(stored.seq, Some(stored.at), &event))?;
+                printer.line(&EventLine::stored(stored.seq, Some(stored.at), &stored.shown()))?;
             }
             FollowEvent::Pruned { count, upto } => {
                 printer.line(&EventLine::stored(upto, None, &AgentEvent::Pruned { count }))?;
@@ -186,7 +185,9 @@ fn describe(event: &AgentEvent) -> (&'static str, String) {
             ("commits", format!("{branch}: {stage}{url}"))
         }
         AgentEvent::TextDelta { delta: text } | AgentEvent::Progress { text } => ("text", text.clone()),
-        AgentEvent::Missed { count } => ("missed", count.to_string()),
+        AgentEvent::Missed { count } => {
+            ("missed", format!("{} left out, or cannot be read", counted(count, "event")))
+        }
         AgentEvent::Pruned { count } => {
             ("pruned", format!("{} pruned up to here (store.event_retention)", counted(count, "event")))
         }

@@ -70,10 +70,16 @@ pub(super) async fn logs(context: &Context, arguments: Arguments) -> Result<Exit
             }
             FollowEvent::Live(_) => continue,
         };
-        let (stream, text) = match stored.event()? {
-            AgentEvent::Log { stream, text } => (stream, text),
-            AgentEvent::LogCut { stream, bytes } => (stream, mark(bytes)),
-            _ => continue,
+        let (stream, text) = match stored.event() {
+            Ok(AgentEvent::Log { stream, text }) => (stream, text),
+            Ok(AgentEvent::LogCut { stream, bytes }) => (stream, mark(bytes)),
+            Ok(_) => continue,
+            // Its text is not repeated: it may be anything.
+            Err(_corrupt) => {
+                exit = Exit::Failure;
+                writeln!(io::stderr(), "sluice: event {} of {run_id} cannot be read", stored.seq)?;
+                continue;
+            }
         };
         if only.is_some_and(|only| only != stream) {
             continue;

@@ -1,6 +1,6 @@
 //! Tests texts that an earlier version stored and that no reader of JSON takes any more.
 
-use platform_core::limit::Millis;
+use platform_core::{event::AgentEvent, limit::Millis};
 use runner_store::{AccountScope, Claimant, Created, NewRun, RunHistory, Worker};
 use serde_json::Value;
 
@@ -36,6 +36,8 @@ async fn an_unreadable_text_spoils_no_others(database: Database) {
     let RunHistory { record, events } = history;
     assert!(record.trace_parent().is_none());
     assert!(events[0].event().is_err());
+    assert_eq!(events[0].shown(), AgentEvent::Missed { count: 1 });
+    assert_eq!(events[1].shown(), events[1].event().unwrap(), "control");
     assert!(events.len() > 1 && events[1..].iter().all(|event| event.event().is_ok()), "{events:?}");
     store.forget_run(&id("r1"), &AccountScope::All).await.unwrap();
     assert_eq!(store.record(&id("r1")).await.unwrap().wanted, r#"{"messages":[],"model":"m"}"#);
