@@ -89,13 +89,16 @@ async fn unread_tokens_are_booked_at_a_known_rate() {
     scripted.say(&[HEAD.as_bytes(), tokens.as_bytes(), usage.as_bytes()]);
     let (world, run) = &place;
     let pause = Duration::from_secs(3);
-    let unknown = leave(&place, "unknown", "\"x\"", pause, 1).await.tokens.output;
-    assert!((3 * RATE..TOKENS).contains(&unknown), "{unknown} tokens, the control");
+    let unknown = leave(&place, "unknown", "\"x\"", pause, 1).await;
+    // Each token that was read has one letter. A busy machine makes the wait longer.
+    let most = TOKENS + RATE * unknown.duration_us / 1_000_000;
+    assert!((3 * RATE..=most).contains(&unknown.tokens.output), "{unknown:?}, the control");
     run.agent.stream("m").await.whole().await.unwrap();
     let whole = world.records(2).await.pop().unwrap().record;
     assert_eq!((whole.tokens_source, whole.tokens.output), (TokensSource::Exact, TOKENS));
     let known = leave(&place, "m", "\"x\"", pause, 3).await.tokens.output;
-    assert!((TOKENS..=8192).contains(&known), "{known} tokens");
+    let least = TOKENS.min(TOKENS * 2_900_000 / whole.duration_us);
+    assert!((least..=8192).contains(&known), "{known} tokens, {whole:?}");
     let set = leave(&place, "set", "\"x\"", pause, 4).await.tokens.output;
     assert!((3 * 2000..=8192).contains(&set), "{set} tokens at the rate that is set");
 }
