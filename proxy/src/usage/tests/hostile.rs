@@ -144,7 +144,7 @@ fn media_types_are_compared_as_http_does() {
         (Some("Text/Event-Stream;charset=UTF-8"), Format::Events),
         (Some("text/plain; a=application/json"), Format::Opaque),
         (Some("application/jsonx"), Format::Opaque),
-        (None, Format::Opaque),
+        (None, Format::Json),
     ];
     for (text, format) in table {
         assert_eq!(Format::of(text), format, "{text:?}");
