@@ -98,8 +98,13 @@ impl NanoDollars {
 impl FromStr for NanoDollars {
     type Err = InvalidDollars;
 
-    /// Reads dollars as a person writes them: `2.50` or `$2.50`. Never rounds: a small price would be none.
+    /// Reads dollars as a person writes them: `2.50` or `$2.50`. Never rounds: a small price would be none. An
+    /// exponent may only make it smaller, as in prices of tokens: `1e9` is rather a mistake than a limit of a billion.
     fn from_str(text: &str) -> Result<Self, InvalidDollars> {
+        let exponent = text.split_once(['e', 'E']).map(|(_, exponent)| exponent);
+        if exponent.is_some_and(|exponent| !exponent.starts_with('-')) {
+            return Err(InvalidDollars::Malformed { text: text.to_owned() });
+        }
         match ReadDollars::of(text.trim().trim_start_matches('$')) {
             Some(ReadDollars::Exact(amount)) => Ok(amount),
             Some(ReadDollars::Rounded(_)) => Err(InvalidDollars::TooFine { text: text.to_owned() }),
@@ -219,6 +224,19 @@ mod tests {
             "1e3000000000",
         ] {
             assert_eq!(NanoDollars::parse_dollars(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn people_write_no_large_exponent() {
+        for text in ["2.50", "$2.50", " 2.50 ", "250e-2"] {
+            assert_eq!(text.parse(), Ok(NanoDollars(2_500_000_000)), "{text}");
+        }
+        for text in ["1e9", "$1E3", "1e+2", "1e0"] {
+            let malformed = InvalidDollars::Malformed { text: text.to_owned() };
+            assert_eq!(text.parse::<NanoDollars>(), Err(malformed), "{text}");
+            let upstreams = NanoDollars::parse_dollars(text.trim_start_matches('$'));
+            assert!(upstreams.is_some(), "control: upstreams write {text}");
         }
     }
 
