@@ -84,7 +84,7 @@ async fn a_pull_request_ends_the_answer() {
     hosted.world.assert_nothing_left().await;
 }
 
-/// What an agent writes for a pull request is published as its files are, so it is judged with them.
+/// An agent's text for a pull request is published as its files are, so it is judged with them.
 #[tokio::test]
 async fn a_token_in_the_text_is_refused() {
     // In two pieces, because no entry may hold what looks like a token.
