@@ -1,8 +1,9 @@
 //! Folds names as file systems do that take several spellings for one name.
 //!
 //! A name is folded by the rules of all of them at once:
-//! * ext4 and f2fs with case folding (Linux, `fs/unicode`), and APFS (Apple File System Reference), compare Unicode's full
-//!   case folding of the decomposed name: `ſ` is `s`, `ﬁ` is `fi`. Linux leaves out what Unicode ignores by default.
+//! * ext4 and f2fs with case folding (Linux, `fs/unicode`) compare the full case folding of the decomposed name: `ſ` is
+//!   `s`, `ﬁ` is `fi`. They leave out what Unicode ignores by default.
+//! * APFS (Apple File System Reference) compares the same folding.
 //! * HFS+ (Technical Note 1150) decomposes, lowers case, and leaves out characters without a width.
 //! * NTFS and exFAT map each character to its capital. Windows cuts off dots, blanks and the name of a stream.
 

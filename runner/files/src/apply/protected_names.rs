@@ -1,8 +1,8 @@
 //! Lists the files that some program runs or obeys by itself, with the sources that say so. Names are folded, and
 //! separated by blanks.
 //!
-//! A file is listed if a person who only enters, opens, reads or works beside the directory, or logs in where it is a home,
-//! would run what it says. What a build, a test or an installation of the project runs, such as `Makefile` or `build.rs`,
+//! A file is listed if a person would run what it says who only enters, opens or reads the directory. So it is if that
+//! person logs in where the directory is a home. What a build, a test or an installation of the project runs, such as `Makefile` or `build.rs`,
 //! is code like all other.
 
 use super::protected::ProtectedBy;
