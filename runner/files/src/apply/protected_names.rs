@@ -1,9 +1,9 @@
 //! Lists the files that some program runs or obeys by itself, with the sources that say so. Names are folded, and
 //! separated by blanks.
 //!
-//! A file is listed if a person would run what it says who only enters, opens or reads the directory. So it is if that
-//! person logs in where the directory is a home. What a build, a test or an installation of the project runs, such as `Makefile` or `build.rs`,
-//! is code like all other.
+//! A file is listed if entering, opening or reading the directory is enough to run what it says. So it is if a login is
+//! enough, where the directory is a home. What a build, a test or an installation of the project runs, such as `Makefile`
+//! or `build.rs`, is code like all other.
 
 use super::protected::ProtectedBy;
 
