@@ -9,7 +9,7 @@
 # `control` checks that the fuzzers find defects. It builds with the feature `spoiled`, which adds one defect to each oracle.
 # The spoiled oracle rejects an allowed field (body), a slot that ends in `e` (path), an allowed header (header), many
 # attempts (token), the reported usage after a repeated word (answer, stream), usage above the reservation (limits), the
-# turn's own chat event (gateway), a call id of three characters (exec), or an id of two digits (mcp). No seed triggers
+# turn's own chat event (gateway), a call id of three characters (exec), an id of two digits (mcp), or a list of three (text). No seed triggers
 # these defects, so the fuzzer has to find each input. That takes seconds, for a body up to a minute. A defect that is
 # not found within SECONDS_EACH fails the check.
 #
@@ -23,7 +23,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 FUZZ_DIR=target/fuzz
-read -ra TARGETS <<<"${TARGETS:-body stream header token path answer limits gateway exec mcp}"
+read -ra TARGETS <<<"${TARGETS:-body stream header token path answer limits gateway exec mcp text}"
 SECONDS_EACH=${SECONDS_EACH:-30}
 # libFuzzer's seed: the same inputs from the same corpus each time; 0 selects a random seed.
 SEED=${SEED:-0}

@@ -3,9 +3,6 @@
 # an own root file system, own mounts and processes, an own Docker, an empty cache. Takes the last commit. Writes the seconds
 # and CPU seconds of both to FILE. The CPU seconds are the machine's: nothing else should run.
 #
-# No target of make runs it yet. Docker runs below a changed root there, where `docker exec` enters this machine's root in
-# place of a container's: the seven tests that use it fail. A root that is pivoted would end that.
-#
 # usage: prove-bare.sh [FILE]      tests/records/bare.json unless FILE is given
 set -euo pipefail
 
@@ -15,14 +12,27 @@ source scripts/bare-root.sh
 # Prints the processor's seconds that this machine has spent since it started.
 cpu_seconds() { awk -v ticks="$(getconf CLK_TCK)" '/^cpu / { printf "%d", ($2 + $3 + $4 + $7 + $8) / ticks }' /proc/stat; }
 
+# Makes $ROOT the root of this mount namespace. A changed root would not do: `docker exec` enters the namespace's own.
+pivot() {
+  cd "$ROOT"
+  mkdir before
+  pivot_root . before
+  cd /
+  umount --lazy before
+  rmdir before
+  ROOT=/
+}
+
 # In the new namespaces: mounts what a machine has, and runs both commands. Their mounts and processes end with this one.
 inside() {
   local command code began cpu results=()
+  exec 3>"$FILE"
   mount --bind "$ROOT" "$ROOT"
   bind_rust "$RUSTUP" "$CARGO/bin"
   mount -t proc proc "$ROOT/proc"
   mount --rbind /sys "$ROOT/sys"
   mount --rbind /dev "$ROOT/dev"
+  pivot
   for command in demo test; do
     began=$SECONDS cpu=$(cpu_seconds) code=0
     within make -C /repository "$command" >&2 </dev/null || code=$?
@@ -32,10 +42,10 @@ inside() {
     [[ $code -eq 0 ]] || break
   done
   within /repository/scripts/docker.sh stop >&2 || true
-  cat >"$FILE" <<JSON
+  cat >&3 <<JSON
 {
   "command": "scripts/prove-bare.sh",
-  "commit": "$(git rev-parse --short=12 HEAD)",
+  "commit": "$(within git -C /repository rev-parse --short=12 HEAD)",
   "date": "$(date +%F)",
   "suite": "$SUITE",
   "machine": "$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1), $(nproc) cores",

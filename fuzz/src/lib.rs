@@ -13,6 +13,7 @@ pub mod limits;
 pub mod mcp;
 pub mod path;
 pub mod stream;
+pub mod text;
 pub mod token;
 
 mod json;
