@@ -16,7 +16,7 @@ use platform_core::{
 use super::{
     cost,
     identify::Caller,
-    silence::{LONGEST_PAUSE_US, Silence},
+    silence::{SILENCE_THRESHOLD_US, Silence},
 };
 use crate::{
     trace::Progress,
@@ -145,7 +145,7 @@ impl RecordBuilder {
     /// Returns the rate at which the model has generated each answer of a call that ends now, in tokens a second, if the
     /// upstream has counted them. A call counts for as long as the shortest silence at least.
     pub(super) fn exact_rate(&self, duration_us: u64) -> Option<u64> {
-        let time_us = duration_us.saturating_sub(self.sent_us).max(LONGEST_PAUSE_US);
+        let time_us = duration_us.saturating_sub(self.sent_us).max(SILENCE_THRESHOLD_US);
         let output = self.record.tokens.output.checked_div(self.answers)?;
         let is_exact = self.record.tokens_source == TokensSource::Exact;
         is_exact.then(|| output.saturating_mul(MICROSECONDS) / time_us)

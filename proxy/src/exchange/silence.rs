@@ -2,8 +2,8 @@
 //!
 //! Pure: it receives the times at which text comes, in microseconds from the call's beginning.
 
-/// Longest wait that is no silence, microseconds. A model that shows what it generates pauses less between two pieces.
-pub(super) const LONGEST_PAUSE_US: u64 = 250_000;
+/// Wait above which a model is silent, microseconds. A model that shows what it generates pauses less between two pieces.
+pub(super) const SILENCE_THRESHOLD_US: u64 = 250_000;
 
 /// Waits of one answer for its text, from the request on. Why text does not come makes no difference: the model thinks,
 /// or the client does not read.
@@ -29,7 +29,7 @@ impl Silence {
     /// Returns the length of all silence up to `now_us`, with the present wait.
     pub(super) const fn until(&self, now_us: u64) -> u64 {
         let wait = now_us.saturating_sub(self.waits_since_us);
-        if wait > LONGEST_PAUSE_US { self.ended_us.saturating_add(wait) } else { self.ended_us }
+        if wait > SILENCE_THRESHOLD_US { self.ended_us.saturating_add(wait) } else { self.ended_us }
     }
 }
 

@@ -60,7 +60,7 @@ struct ActiveCall {
 /// Effect of the client's departure on its call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Departure {
-    /// It ends the call.
+    /// End of the call.
     EndsCall,
     /// The upstream works on the call whether or not a client waits, so its answer is read on.
     LetsCallGoOn,

@@ -82,9 +82,9 @@ enum Opening {
     /// None has come whole.
     #[default]
     None,
-    /// It reports no error.
+    /// Something else than an error.
     Answer,
-    /// It reports an error.
+    /// An error.
     Error,
 }
 

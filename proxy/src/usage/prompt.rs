@@ -1,7 +1,7 @@
 //! Estimates the tokens of a prompt whose upstream has counted none.
 //!
 //! Pure. Words are estimated by their bytes. Digits, letters beyond ASCII, and runs that are too long for words have
-//! a token for a byte, which is the most that tokenisers make of them. No ratio is learned from calls: an agent could
+//! a token for a byte: tokenisers make no more of them. No ratio is learned from calls: an agent could
 //! shift it.
 
 use super::estimate::{LARGEST_IMAGE, Media, USUAL_IMAGE, tokens};
