@@ -45,10 +45,18 @@ pub(super) struct SensorIo<S> {
     connection_state: ConnectionState,
     pending_write: PendingWrite,
     is_blocked: bool,
-    /// Set if the last bytes were read together with the end, which hyper has not read yet.
-    holds_end: bool,
-    /// Set once the client has left a call that is read on: what is written then is discarded.
-    is_gone: bool,
+    end: InputEnd,
+}
+
+/// End of the client's bytes, as far as hyper does not know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InputEnd {
+    /// None.
+    None,
+    /// The last bytes were read together with the end, which hyper has not read yet.
+    Held,
+    /// The client has left a call that is read on: what is written then is discarded.
+    Hidden,
 }
 
 impl<S> SensorIo<S> {
@@ -57,7 +65,7 @@ impl<S> SensorIo<S> {
         connection_state: ConnectionState,
         pending_write: PendingWrite,
     ) -> Self {
-        Self { stream, connection_state, pending_write, is_blocked: false, holds_end: false, is_gone: false }
+        Self { stream, connection_state, pending_write, is_blocked: false, end: InputEnd::None }
     }
 
     /// Returns the result of a write of `length` bytes. hyper ends a call whose client takes no more bytes, also one that
@@ -85,8 +93,13 @@ impl<S> SensorIo<S> {
 
     /// Notes that the client has left. Returns whether its call is read on.
     fn notes_departure(&mut self) -> bool {
-        self.is_gone = self.connection_state.client_left();
-        self.is_gone
+        let is_read_on = self.connection_state.client_left();
+        if is_read_on {
+            self.end = InputEnd::Hidden;
+        } else if self.end == InputEnd::Hidden {
+            self.end = InputEnd::None;
+        }
+        is_read_on
     }
 }
 
@@ -112,7 +125,8 @@ impl<S: ClientStream> AsyncRead for SensorIo<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if std::mem::take(&mut self.holds_end) {
+        if self.end == InputEnd::Held {
+            self.end = InputEnd::None;
             // hyper ends a connection at its end, even if the request before it has not become a call. The next poll
             // reads the end.
             cx.waker().wake_by_ref();
@@ -129,7 +143,7 @@ impl<S: ClientStream> AsyncRead for SensorIo<S> {
             self.connection_state.received(&buffer.filled()[before..]);
             if buffer.remaining() > 0 && self.stream.has_ended() {
                 self.connection_state.input_ended();
-                self.holds_end = true;
+                self.end = InputEnd::Held;
             }
         }
         polled
@@ -142,7 +156,7 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
             self.refuse(cx, bytes);
             return Poll::Ready(Ok(bytes.len()));
         }
-        if self.is_gone {
+        if self.end == InputEnd::Hidden {
             return self.discard(bytes.len());
         }
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
@@ -158,7 +172,7 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
             self.refuse(cx, pieces.first().map_or(&[], |piece| piece));
             return Poll::Ready(Ok(length_of(pieces)));
         }
-        if self.is_gone {
+        if self.end == InputEnd::Hidden {
             return self.discard(length_of(pieces));
         }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
@@ -170,8 +184,11 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed =
-            if self.is_gone { Poll::Ready(Ok(())) } else { Pin::new(&mut self.stream).poll_flush(cx) };
+        let flushed = if self.end == InputEnd::Hidden {
+            Poll::Ready(Ok(()))
+        } else {
+            Pin::new(&mut self.stream).poll_flush(cx)
+        };
         if flushed.is_ready() {
             self.pending_write.flushed();
         }

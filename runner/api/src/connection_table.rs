@@ -147,6 +147,14 @@ impl ConnectionTable {
     }
 }
 
+/// Connections of one holder that may give way. The greatest has to.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Share {
+    connections: usize,
+    /// Age and number of the oldest.
+    oldest: Reverse<(u64, u64)>,
+}
+
 impl OpenConnections {
     const fn take_next(&mut self) -> u64 {
         self.next += 1;
@@ -156,15 +164,16 @@ impl OpenConnections {
     /// Returns the number of the connection that gives way.
     fn victim(&self) -> Option<u64> {
         let precedence = self.by_number.values().map(TrackedConnection::precedence).min()?;
-        // Of each holder: how many connections, and the oldest with its number.
-        let mut shares: HashMap<&ConnectionHolder, (usize, Reverse<(u64, u64)>)> = HashMap::new();
+        let mut shares: HashMap<&ConnectionHolder, Share> = HashMap::new();
         for (number, connection) in &self.by_number {
             if connection.precedence() == precedence {
-                let share = shares.entry(&connection.holder).or_insert((0, Reverse((u64::MAX, *number))));
-                *share = (share.0 + 1, share.1.max(Reverse((connection.age, *number))));
+                let own = Reverse((connection.age, *number));
+                let share = shares.entry(&connection.holder).or_insert(Share { connections: 0, oldest: own });
+                share.connections += 1;
+                share.oldest = share.oldest.max(own);
             }
         }
-        shares.into_values().max().map(|(_, Reverse((_, number)))| number)
+        shares.into_values().max().map(|Share { oldest: Reverse((_, number)), .. }| number)
     }
 }
 

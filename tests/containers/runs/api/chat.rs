@@ -25,7 +25,7 @@ pub(in crate::runs) fn chunks(answer: &Answer) -> Vec<Value> {
     for (header, value) in [
         ("content-type", "text/event-stream"),
         ("x-vercel-ai-ui-message-stream", "v1"),
-        ("cache-control", "no-cache"),
+        ("cache-control", "no-store"),
     ] {
         assert_eq!(answer.headers[header], value);
     }
