@@ -24,10 +24,7 @@ impl Exchange {
         let duration = self.elapsed_us();
         let Some(builder) = self.builder.take() else { return Durable::Now };
         let rate = self.output_rate(&builder, duration);
-        let mut record = builder.finish(outcome, duration, rate);
-        if outcome == Outcome::Complete && self.connection_state.has_outlived_client() {
-            record.outcome = Outcome::ClientGone;
-        }
+        let record = builder.finish(outcome, duration, rate);
         self.trace(|| ended(&record));
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());

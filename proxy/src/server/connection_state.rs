@@ -50,22 +50,10 @@ struct ActiveCall {
     /// Proof by which the run was found.
     identity: Identity,
     stage: CallStage,
-    departure: Departure,
     /// Refusal by which an operator has stopped the call. It stays, also if the freeze is lifted at once.
     stopped: Option<Refused>,
     timeouts: ConnectionTimeouts,
     inbound: Inbound,
-}
-
-/// Effect of the client's departure on its call.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Departure {
-    /// End of the call.
-    EndsCall,
-    /// The upstream works on the call whether or not a client waits, so its answer is read on.
-    LetsCallGoOn,
-    /// The client has left such a call.
-    HasHappened,
 }
 
 /// Status of a connection that has nothing to do at the moment.
@@ -77,7 +65,7 @@ pub(crate) struct ConnectionStatus {
     pub(crate) reported: Option<Timeout>,
     /// Bytes that hyper holds and that belong to no call.
     pub(crate) head_bytes: u64,
-    /// Set if the client has left, and no call is to be read on.
+    /// Set if the client has left a call that is in flight.
     pub(crate) is_abandoned: bool,
 }
 
@@ -115,7 +103,6 @@ impl ConnectionState {
             run,
             identity: Identity::None,
             stage: CallStage::Idle,
-            departure: Departure::EndsCall,
             stopped: None,
             timeouts: ConnectionTimeouts::new(Instant::now()),
             inbound: Inbound::new(),
@@ -129,7 +116,6 @@ impl ConnectionState {
         let mut call = self.call();
         call.identity = identity;
         call.stage = CallStage::Begun;
-        call.departure = Departure::EndsCall;
         call.stopped = None;
         call.timeouts.begin_call(now);
         if call.run.as_ref().is_none_or(|other| !Arc::ptr_eq(other, run)) {
@@ -229,35 +215,6 @@ impl ConnectionState {
         self.call().inbound.end();
     }
 
-    /// Lets the call in flight go on without its client from now on.
-    pub(crate) fn outlive_client(&self) {
-        let mut call = self.call();
-        if call.departure == Departure::EndsCall {
-            call.departure = Departure::LetsCallGoOn;
-        }
-    }
-
-    /// Ends the call in flight with its client from now on; if the client has left before, now.
-    pub(crate) fn end_with_client(&self) {
-        self.call().departure = Departure::EndsCall;
-    }
-
-    /// Notes that the client has left. Returns whether its call is read on.
-    pub(crate) fn client_left(&self) -> bool {
-        let mut call = self.call();
-        let is_read_on = call.timeouts.has_call() && call.departure != Departure::EndsCall;
-        if is_read_on {
-            call.inbound.end();
-            call.departure = Departure::HasHappened;
-        }
-        is_read_on
-    }
-
-    /// Returns whether the call in flight is read on without its client.
-    pub(crate) fn has_outlived_client(&self) -> bool {
-        self.call().departure == Departure::HasHappened
-    }
-
     /// Notes that hyper has passed on a head of `size` bytes.
     pub(crate) fn take_head(&self, size: usize) -> Target {
         self.call().inbound.take_head(size as u64)
@@ -278,7 +235,7 @@ impl ConnectionState {
         self.call().timeouts.has_call()
     }
 
-    /// Returns whether the client has left, and no call is to be read on.
+    /// Returns whether the client has left the call that is in flight.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.call().is_abandoned()
     }
@@ -366,11 +323,7 @@ impl ConnectionState {
 
 impl ActiveCall {
     const fn is_abandoned(&self) -> bool {
-        match self.departure {
-            Departure::EndsCall => self.timeouts.has_call() && self.inbound.has_ended(),
-            Departure::LetsCallGoOn => false,
-            Departure::HasHappened => !self.timeouts.has_call(),
-        }
+        self.timeouts.has_call() && self.inbound.has_ended()
     }
 
     fn operator_stop(&mut self, freezes: &Freezes) -> Option<Refused> {

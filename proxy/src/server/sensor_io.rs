@@ -45,18 +45,8 @@ pub(super) struct SensorIo<S> {
     connection_state: ConnectionState,
     pending_write: PendingWrite,
     is_blocked: bool,
-    end: InputEnd,
-}
-
-/// End of the client's bytes, as far as hyper does not know it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InputEnd {
-    /// None.
-    None,
-    /// The last bytes were read together with the end, which hyper has not read yet.
-    Held,
-    /// The client has left a call that is read on: what is written then is discarded.
-    Hidden,
+    /// Set if the last bytes were read together with the end, which hyper has not read yet.
+    holds_end: bool,
 }
 
 impl<S> SensorIo<S> {
@@ -65,16 +55,10 @@ impl<S> SensorIo<S> {
         connection_state: ConnectionState,
         pending_write: PendingWrite,
     ) -> Self {
-        Self { stream, connection_state, pending_write, is_blocked: false, end: InputEnd::None }
+        Self { stream, connection_state, pending_write, is_blocked: false, holds_end: false }
     }
 
-    /// Returns the result of a write of `length` bytes. hyper ends a call whose client takes no more bytes, also one that
-    /// is to be read on.
-    fn track_write(&mut self, polled: Poll<io::Result<usize>>, length: usize) -> Poll<io::Result<usize>> {
-        let polled = match polled {
-            Poll::Ready(Err(_)) if self.notes_departure() => Poll::Ready(Ok(length)),
-            polled => polled,
-        };
+    fn track_write(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if self.is_blocked != polled.is_pending() {
             self.is_blocked = polled.is_pending();
             if self.is_blocked {
@@ -84,22 +68,6 @@ impl<S> SensorIo<S> {
             }
         }
         polled
-    }
-
-    /// Takes `length` bytes that have no reader.
-    fn discard(&mut self, length: usize) -> Poll<io::Result<usize>> {
-        self.track_write(Poll::Ready(Ok(length)), length)
-    }
-
-    /// Notes that the client has left. Returns whether its call is read on.
-    fn notes_departure(&mut self) -> bool {
-        let is_read_on = self.connection_state.client_left();
-        if is_read_on {
-            self.end = InputEnd::Hidden;
-        } else if self.end == InputEnd::Hidden {
-            self.end = InputEnd::None;
-        }
-        is_read_on
     }
 }
 
@@ -125,8 +93,7 @@ impl<S: ClientStream> AsyncRead for SensorIo<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.end == InputEnd::Held {
-            self.end = InputEnd::None;
+        if std::mem::take(&mut self.holds_end) {
             // hyper ends a connection at its end, even if the request before it has not become a call. The next poll
             // reads the end.
             cx.waker().wake_by_ref();
@@ -134,16 +101,11 @@ impl<S: ClientStream> AsyncRead for SensorIo<S> {
         }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        let has_read = buffer.filled().len() > before;
-        // hyper ends a call at the end of its client.
-        if polled.is_ready() && !has_read && buffer.remaining() > 0 && self.notes_departure() {
-            return Poll::Pending;
-        }
-        if has_read {
+        if buffer.filled().len() > before {
             self.connection_state.received(&buffer.filled()[before..]);
             if buffer.remaining() > 0 && self.stream.has_ended() {
                 self.connection_state.input_ended();
-                self.end = InputEnd::Held;
+                self.holds_end = true;
             }
         }
         polled
@@ -156,11 +118,8 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
             self.refuse(cx, bytes);
             return Poll::Ready(Ok(bytes.len()));
         }
-        if self.end == InputEnd::Hidden {
-            return self.discard(bytes.len());
-        }
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.track_write(polled, bytes.len())
+        self.track_write(polled)
     }
 
     fn poll_write_vectored(
@@ -170,13 +129,10 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
     ) -> Poll<io::Result<usize>> {
         if self.pending_write.is_none() {
             self.refuse(cx, pieces.first().map_or(&[], |piece| piece));
-            return Poll::Ready(Ok(length_of(pieces)));
-        }
-        if self.end == InputEnd::Hidden {
-            return self.discard(length_of(pieces));
+            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
         }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.track_write(polled, length_of(pieces))
+        self.track_write(polled)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -184,11 +140,7 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = if self.end == InputEnd::Hidden {
-            Poll::Ready(Ok(()))
-        } else {
-            Pin::new(&mut self.stream).poll_flush(cx)
-        };
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_ready() {
             self.pending_write.flushed();
         }
@@ -198,8 +150,4 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
-}
-
-fn length_of(pieces: &[IoSlice<'_>]) -> usize {
-    pieces.iter().map(|piece| piece.len()).sum()
 }

@@ -283,10 +283,9 @@ async fn a_cancel_through_a_bridge_ends_the_call() {
         let said = world.records(count + 1).await.pop().unwrap().record;
         assert_eq!(said.outcome, Outcome::ClientGone);
         assert!(said.tokens.output < 100, "what was said and no more: {said:?}");
-        // Before there is an answer: it is cut at its head.
-        let late =
-            Raw::post("/v1/chat/completions", &chat_body("fake-firstbyte300ms-gap50ms", Answering::Streamed));
-        let wire = late.begin(agent).await;
+        // Before there is an answer.
+        let hang = Raw::post("/v1/chat/completions", &chat_body("fake-hang", Answering::Whole));
+        let wire = hang.begin(agent).await;
         count += 2;
         let asked = || async { world.upstream.ledger().len() };
         eventually("the upstream is asked", asked, |asked| *asked == count).await;

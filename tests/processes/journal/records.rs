@@ -90,7 +90,7 @@ impl Fate {
                 drop(read_until(&mut begin("fake-stall2", n, agent).await, "Hello").await)
             }
             Self::LeftBefore => {
-                let wire = begin("fake-firstbyte300ms-gap50ms", n, agent).await;
+                let wire = begin("fake-hang", n, agent).await;
                 eventually("the call arrives", || async { saw(ledger, n) }, |saw| *saw).await;
                 drop(wire);
             }

@@ -61,8 +61,7 @@ async fn a_compaction_needs_all_that_it_may_use() {
         assert_eq!(answer.status, expected, "{path}: {}", answer.text());
         said.push(answer.json()["error"]["message"].clone());
     }
-    let left =
-        "this call may answer with 128000 tokens, and the limit of output tokens of this run leaves 127980";
+    let left = "this call may need 128000 of the limit of output tokens of this run, and 127980 is left";
     assert_eq!(said[1], left);
     let records: Vec<_> = world.records(3).await.into_iter().map(|line| line.record).collect();
     let refusals: Vec<_> = records.iter().map(|record| record.refusal).collect();

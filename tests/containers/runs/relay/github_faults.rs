@@ -88,8 +88,8 @@ impl Hosted {
             Broken::Push(behaviour) => self.host.git.behave_to_pushes(behaviour),
         }
         let outcome = self.run(name, &["--account", "acct-1"]).await;
-        // `sluice up` goes on with commits that were pushed.
-        let code = i32::from(stage != "pushed");
+        // `sluice up` goes on with commits that wait.
+        let code = i32::from(stage == "failed");
         assert_eq!((outcome.code, outcome.stdout.trim()), (Some(code), "done"), "{name}: {outcome:?}");
         self.host.git.behave(Behaviour::Serves);
         assert_eq!(relay(&self.world, name).await["stage"], stage, "{name}");
