@@ -392,11 +392,17 @@ async fn spending_and_closed_runs_survive_a_kill() {
 async fn hidden_reasoning_is_charged_if_clients_leave() {
     let world = World::start().await;
     let run = world.run("r1", "acct-1").await;
-    // Of both nothing but headers is read. One says something soon after; the other would for a second not.
-    for (model, least) in [("fake-gap5ms-stall1", 0), ("fake-gap60000ms", 100)] {
+    // One says something, and then nothing; the other says nothing.
+    let pause = Duration::from_millis(700);
+    let table = [
+        ("fake-gap5ms-stall1", pause, 100),
+        ("fake-gap60000ms", pause, 100),
+        ("fake-stall1", Duration::ZERO, 0),
+    ];
+    for (model, pause, least) in table {
         let before = world.journal().await.len();
         let stream = run.agent.stream(model).await;
-        pace(Duration::from_millis(700)).await;
+        pace(pause).await;
         drop(stream);
         let record = world.records(before + 1).await.pop().unwrap().record;
         assert_eq!(record.outcome, Outcome::ClientGone);

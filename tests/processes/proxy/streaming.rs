@@ -127,8 +127,9 @@ async fn a_client_that_leaves_cancels_its_call_at_once() {
         // LiteLLM goes on with a call that is not yet answered, or that is answered in one piece; it is billed for the
         // most it can have used.
         if record.stream && record.ttfb_us.is_some() {
-            // Of a stream no more was made than came.
-            assert!(record.tokens.input >= record.request_bytes && record.tokens.output <= 40, "{record:?}");
+            // Of a stream no more was made than came. Words of its prompt are two tokens for seven bytes at least.
+            assert!(record.tokens.input >= record.request_bytes * 2 / 7, "{record:?}");
+            assert!(record.tokens.output <= 40, "{record:?}");
         } else {
             assert_eq!(record.tokens.output, 8192);
         }
