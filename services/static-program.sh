@@ -4,19 +4,29 @@
 
 # static_program PACKAGE [PROGRAM]  Prints the path of the binary. PROGRAM has the package's name if it is absent.
 static_program() {
-  local package=$1 program=${2:-$1} host built=${CARGO_TARGET_DIR:-target}/$PROFILE/${2:-$1} static
+  local package=$1 program=${2:-$1} host lock built=${CARGO_TARGET_DIR:-target}/$PROFILE/${2:-$1} static
   static=${CARGO_TARGET_DIR:-target}/images/$PROFILE/$program
   [[ $PROFILE != dev ]] || built=${CARGO_TARGET_DIR:-target}/debug/$program
   command -v cargo >/dev/null || die "cargo is missing: install Rust with rustup first"
   host=$(rustc -vV | sed -n 's/^host: //p')
   [[ $host == *-linux-gnu ]] || die "a static binary is built on Linux with glibc, not on $host"
-  # The program's own crate alone is given the flags, so its libraries are those of any other build of this profile.
-  cargo rustc --quiet --locked -p "$package" --bin "$program" --profile "$PROFILE" -- \
-    -C target-feature=+crt-static -C strip=symbols >&2
-  # The next build puts the dynamic program back.
-  install -D "$built" "$static"
-  [[ $(LC_ALL=C ldd "$static" 2>&1) == *'statically linked'* ]] || die "$program is linked dynamically: another build came between"
-  echo "$static"
+  mkdir -p "${static%/*}"
+  exec {lock}>"$static.lock"
+  flock "$lock"
+  for _ in 1 2 3; do
+    # The program's own crate alone is given the flags, so its libraries are those of any other build of this profile.
+    cargo rustc --quiet --locked -p "$package" --bin "$program" --profile "$PROFILE" -- \
+      -C target-feature=+crt-static -C strip=symbols >&2
+    install "$built" "$static.new"
+    if [[ $(LC_ALL=C ldd "$static.new" 2>&1) == *'statically linked'* ]]; then
+      mv -f "$static.new" "$static"
+      exec {lock}>&-
+      echo "$static"
+      return
+    fi
+    # Another build has put the dynamic program back.
+  done
+  die "$program is linked dynamically: other builds came between"
 }
 
 # static_program_or_fingerprint NAME [--print]  Prints the path of the program that services/NAME has, or the fingerprint of
