@@ -69,12 +69,11 @@ async fn a_restarted_server_answers_the_first_call() {
     let (world, double) = accepted("").await;
     assert_eq!(call(&world, "c1").await.outcome(), "done", "control");
     let before = (double.sessions().0, double.count("tools/call"));
-    for (number, id) in ["c2", "c3"].into_iter().enumerate() {
+    for (restarts, id) in [(1, "c2"), (2, "c3")] {
         double.restart(404);
         assert_eq!(call(&world, id).await.outcome(), "done");
-        let restarts = number + 1;
-        assert_eq!(double.sessions().0, before.0 + restarts as u32, "one more session each time");
-        assert_eq!(double.count("tools/call"), before.1 + 2 * restarts, "the first one ran nothing");
+        assert_eq!(double.sessions().0, before.0 + restarts, "one more session each time");
+        assert_eq!(double.count("tools/call"), before.1 + 2 * restarts as usize, "the first one ran nothing");
     }
     // Whether a call ran that is answered so is not known. The next one finds out that the session is over.
     double.restart(503);
