@@ -3,7 +3,7 @@
 # scripts do not run.
 set -euo pipefail
 
-MAX_PAGE_KB=91
+MAX_PAGE_KB=92
 # shellcheck source=scripts/install.sh
 source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
 WEB=$(cd "$(dirname "${BASH_SOURCE[0]}")/../services/web" && pwd)

@@ -2235,7 +2235,7 @@ export interface components {
             priority?: components["schemas"]["Priority"];
             /** @description Repository to work on; that of the agent if absent. */
             repository?: components["schemas"]["OrderRepository"];
-            stateKey?: components["schemas"]["ExternalId"] | null;
+            stateKey?: components["schemas"]["ThreadKey"] | null;
         };
         /** @description Limits of an order, as a client sends them. */
         OrderLimits: {
@@ -2868,6 +2868,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `too_large`: the body has more bytes than the route takes. */
             413: {
                 headers: {
@@ -3231,6 +3240,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `idempotency_key_taken`: another top-up has this idempotency key. */
             409: {
                 headers: {
@@ -3347,6 +3365,15 @@ export interface operations {
             };
             /** @description `not_found`: no such route, or the object does not exist for the caller. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -3729,6 +3756,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `too_large`: the body has more bytes than the route takes. */
             413: {
                 headers: {
@@ -3831,6 +3867,15 @@ export interface operations {
             };
             /** @description `forbidden`: the role does not allow the action. `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4023,6 +4068,15 @@ export interface operations {
             };
             /** @description `not_found`: no such route, or the object does not exist for the caller. `unknown_agent`: no such agent; `agents` has those that exist. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4509,6 +4563,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `connection_exists`: the account has a connection for the provider and the scope. `connection_not_configured`: this installation has no connections, or their keys cannot be read. `connection_unusable`: the connection gives no credential that its provider takes; `detail` says why. `connections_exhausted`: the account has as many connections as it may have; `detail` names the bound. */
             409: {
                 headers: {
@@ -4803,6 +4866,15 @@ export interface operations {
             };
             /** @description `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6196,6 +6268,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `run_id_taken`: another order has this id or key. `thread_busy`: the last run of the thread has not ended. */
             409: {
                 headers: {
@@ -6420,6 +6501,15 @@ export interface operations {
             };
             /** @description `not_found`: no such route, or the object does not exist for the caller. `unknown_agent`: no such agent; `agents` has those that exist. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -6667,6 +6757,15 @@ export interface operations {
             };
             /** @description `not_found`: no such route, or the object does not exist for the caller. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -7735,6 +7834,15 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
             /** @description `call_not_waiting`: the run has no such call, it was decided, it needs no approval, or its run has ended. */
             409: {
                 headers: {
@@ -8150,6 +8258,15 @@ export interface operations {
             };
             /** @description `wrong_origin`: with a session, a request that changes something, and not for certain from a page of the API itself. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
             403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -8819,6 +8936,15 @@ export interface operations {
             };
             /** @description `not_found`: no such route, or the object does not exist for the caller. `unknown_agent`: no such agent; `agents` has those that exist. */
             404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["OpenAiError"];
+                };
+            };
+            /** @description `body_timeout`: the body arrives too slowly: it has 5 seconds, and another one for each 16 KiB. */
+            408: {
                 headers: {
                     [name: string]: unknown;
                 };
