@@ -58,16 +58,17 @@ const fn hour_of(now: Duration) -> u64 {
 }
 
 impl OutputRates {
-    /// Notes that `model` has generated an answer at `rate`; `now` is the time since the epoch.
-    pub(crate) fn note(&self, model: &str, rate: u64, now: Duration) {
+    /// Notes that `model` has generated an answer at `rate`. `now` reads the time since the epoch, for a rate that is kept.
+    pub(crate) fn note(&self, model: &str, rate: u64, now: impl FnOnce() -> Duration) {
         if rate <= LEAST_RATE {
             return;
         }
+        let hour = hour_of(now());
         let mut models = self.0.lock();
         let name = if models.contains_key(model) || models.len() < MAX_MODELS { model } else { OTHERS };
         match models.get_mut(name) {
-            Some(day) => day.note(rate, hour_of(now)),
-            None => models.entry(name.into()).or_default().note(rate, hour_of(now)),
+            Some(day) => day.note(rate, hour),
+            None => models.entry(name.into()).or_default().note(rate, hour),
         }
     }
 
@@ -91,22 +92,22 @@ mod tests {
     fn the_highest_rate_of_a_day_holds() {
         let rates = OutputRates::default();
         assert_eq!(rates.of("m", at(0)), LEAST_RATE, "nothing is known");
-        rates.note("m", 900, at(0));
-        rates.note("m", 300, at(5));
-        rates.note("m", 50, at(6));
+        rates.note("m", 900, || at(0));
+        rates.note("m", 300, || at(5));
+        rates.note("m", 50, || at(6));
         assert_eq!((rates.of("m", at(6)), rates.of("m", at(23))), (900, 900));
         assert_eq!(rates.of("other", at(6)), LEAST_RATE);
         assert_eq!((rates.of("m", at(24)), rates.of("m", at(28))), (300, 300));
         assert_eq!((rates.of("m", at(29)), rates.of("m", at(500))), (LEAST_RATE, LEAST_RATE));
-        rates.note("m", 700, at(500));
+        rates.note("m", 700, || at(500));
         assert_eq!(rates.of("m", at(490)), 700, "a clock that is set back forgets nothing");
     }
 
     #[test]
     fn names_beyond_the_most_share_a_rate() {
         let rates = OutputRates::default();
-        (0..MAX_MODELS).for_each(|n| rates.note(&format!("m{n}"), 300, at(0)));
-        rates.note("one more", 900, at(0));
+        (0..MAX_MODELS).for_each(|n| rates.note(&format!("m{n}"), 300, || at(0)));
+        rates.note("one more", 900, || at(0));
         assert_eq!(rates.0.lock().len(), MAX_MODELS + 1);
         assert_eq!((rates.of("one more", at(0)), rates.of("m7", at(0))), (900, 300));
     }

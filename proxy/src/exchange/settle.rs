@@ -47,7 +47,7 @@ impl Exchange {
     fn output_rate(&self, builder: &RecordBuilder, duration: u64) -> u64 {
         let rates = &self.context.output_rates;
         if let Some(rate) = builder.exact_rate(duration) {
-            rates.note(builder.model(), rate, clock::now());
+            rates.note(builder.model(), rate, clock::now);
         }
         if !builder.is_partly_seen() {
             return 0;

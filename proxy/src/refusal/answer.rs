@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Response, header};
-use platform_core::{json as bounded, name, refusal::Refusal, route::Dialect};
+use platform_core::{json, name, refusal::Refusal, route::Dialect};
 use serde_json::{Value, json};
 
 use super::{
@@ -90,7 +90,7 @@ pub(crate) fn error_json(refused: &Refused, dialect: Dialect) -> String {
             let id: Value = refused
                 .rpc_id
                 .as_ref()
-                .and_then(|id| bounded::from_str(id, bounded::Bounds::STORED).ok())
+                .and_then(|id| json::from_str(id, json::Bounds::STORED).ok())
                 .unwrap_or_default();
             let error =
                 json!({ "code": rpc_code(refused.reason), "message": message, "data": { "code": code } });

@@ -56,8 +56,6 @@ pub(crate) struct Observed {
     detail: ErrorDetail,
     /// Set while the upstream's next bytes are awaited.
     is_waiting: bool,
-    /// Bytes of text that have come.
-    text_bytes: u64,
     exchange: Exchange,
 }
 
@@ -129,7 +127,6 @@ pub(super) async fn respond(
         mask,
         detail,
         is_waiting: false,
-        text_bytes: 0,
         exchange,
     };
     if has_no_body {
@@ -303,12 +300,12 @@ impl Observed {
         // over pieces is found only on its way to the agent; viewers are people.
         let piece = self.mask.cover(piece);
         let call = self.exchange.call_id();
+        let text_before = self.meter.text_bytes();
         match self.exchange.run().watched() {
             Some(tap) => self.meter.feed(&piece, Some(&mut |delta| tap.push(call, delta))),
             None => self.meter.feed(&piece, None),
         }
-        if self.meter.text_bytes() > self.text_bytes {
-            self.text_bytes = self.meter.text_bytes();
+        if self.meter.text_bytes() > text_before {
             self.exchange.text_came();
         }
         let piece = match &mut self.passage {
