@@ -3,8 +3,8 @@
 //! A text is read under four conditions. serde_json reads it, and it nests at most 64 levels. No object has a member twice
 //! or a reserved name. 64 bits hold each whole number. Then the value is what serde_json finds.
 //!
-//! Every type of the platform that is read from outside gets the text as well: as it is, and hidden in strings. serde_json
-//! reads such strings anew when its feature `raw_value` is on. A stack of 256 KiB holds them all.
+//! Every type of the platform that is read from outside gets the text as well: as it is, and hidden in strings. The
+//! feature `raw_value` makes serde_json read such strings anew. A stack of 256 KiB holds them all.
 
 use std::thread;
 
