@@ -15,6 +15,8 @@
 #
 # TARGETS="stream answer" runs only these targets.
 #
+# Everything here gives way to other work: in CI it runs beside tests that wait for programs to start.
+#
 # usage: fuzz.sh run               fuzzes each target for SECONDS_EACH (30), from SEED (0: random)
 #        fuzz.sh control           checks the fuzzers, for at most SECONDS_EACH per target
 #        fuzz.sh record FILE       the same as run, on a clean commit; writes the figures to FILE
@@ -34,7 +36,7 @@ build() {
   local name=$1 target
   shift
   cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
-  RUSTC_BOOTSTRAP=1 cargo fuzz build --fuzz-dir fuzz --target-dir "$FUZZ_DIR" "$@"
+  RUSTC_BOOTSTRAP=1 nice -n 19 cargo fuzz build --fuzz-dir fuzz --target-dir "$FUZZ_DIR" "$@"
   mkdir -p "$FUZZ_DIR/$name"
   for target in "${TARGETS[@]}"; do
     cp -f "$FUZZ_DIR"/*-linux-gnu/release/"$target" "$FUZZ_DIR/$name/$target"
@@ -47,7 +49,7 @@ fuzz() {
   local dir=$FUZZ_DIR/$name
   mkdir -p "$dir/corpus/$target" "$dir/artifacts/$target"
   local code=0
-  "$dir/$target" "$dir/corpus/$target" "fuzz/seeds/$target" -dict="fuzz/dictionaries/$target" \
+  nice -n 5 "$dir/$target" "$dir/corpus/$target" "fuzz/seeds/$target" -dict="fuzz/dictionaries/$target" \
     -artifact_prefix="$dir/artifacts/$target/" -max_len=2048 -timeout=10 -rss_limit_mb=2048 \
     -seed="$SEED" -max_total_time="$SECONDS_EACH" -print_final_stats=1 >"$dir/$target.log" 2>&1 || code=$?
   echo "$code $((SECONDS - began))" >"$dir/$target.end"

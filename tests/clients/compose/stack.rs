@@ -7,8 +7,8 @@ use serde_json::Value;
 
 /// Uid of the proxy's image.
 pub(super) const PROXY: u32 = 65532;
-/// LiteLLM needs half a minute to start with its database.
-const HEALTHY: Duration = Duration::from_secs(90);
+/// LiteLLM needs half a minute to start with its database, and three times that on a busy machine.
+const HEALTHY: Duration = Duration::from_secs(180);
 
 /// The containers and networks of a file, started under names of the test's own. Removed on drop.
 pub(super) struct Stack {
