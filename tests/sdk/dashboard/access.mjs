@@ -1,7 +1,7 @@
 // Signs in and out of the dashboard, and attacks that: from other origins, by other roles and accounts, by hand.
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
-import { api, elsewhere, ended, input, order, origin, running, state, suite, tokens, until, Visit } from "./driver.mjs";
+import { api, elsewhere, ended, idle, input, order, origin, running, state, suite, tokens, until, Visit } from "./driver.mjs";
 
 const { link, sluice } = input;
 const code = link.split("#code=")[1];
@@ -132,7 +132,8 @@ const CASES = {
     const control = await elsewhere({ "/": `<!doctype html><iframe name="d" src="${origin}/sandbox"></iframe><iframe name="c" src="/inner"></iframe>`, "/inner": "<!doctype html><p>inner</p>" });
     const visit = await Visit.as(browser, "ann");
     await visit.page.goto(`${control.origin}/`);
-    await visit.page.waitForTimeout(700);
+    await visit.page.frame({ name: "c" }).locator("p").waitFor();
+    await idle(visit.page, 500);
     const text = (name) => visit.page.frame({ name }).evaluate(() => document.body.innerText).catch((error) => String(error));
     return { dashboard: await text("d"), control: await text("c"), answers: visit.answers };
   },

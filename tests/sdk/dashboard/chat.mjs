@@ -1,7 +1,7 @@
 // Holds conversations with agents in the dashboard, through a relay that a case can cut.
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { api, ended, input, order, Relay, running, state, suite, until, Visit } from "./driver.mjs";
+import { api, ended, idle, input, order, Relay, running, state, suite, until, Visit } from "./driver.mjs";
 
 const WHOLE = "one two three four five six";
 const home = input.home;
@@ -104,7 +104,7 @@ const CASES = {
     visit.answers.length = 0;
     await visit.page.reload();
     await done(visit);
-    await visit.page.waitForTimeout(400);
+    await idle(visit.page, 400);
     const streams = visit.answers.filter((answer) => answer.endsWith("/stream"));
     return { streams, ready: await visit.button("Send").count(), prose: await prose(visit), lost: await visit.page.locator(".chat-status").allInnerTexts() };
   },
@@ -130,7 +130,7 @@ const CASES = {
     await visit.button("Regenerate").click();
     await until(async () => posts(visit), (count) => count === once[0] + 1, "a new order");
     await done(visit);
-    await visit.page.waitForTimeout(300);
+    await idle(visit.page, 300);
     return { once, again: [posts(visit), await answers(visit)], questions: await visit.page.locator(".chat-question").count() };
   },
   absent_agent: async (browser) => {

@@ -133,6 +133,20 @@ export async function until(look, isThere, what, patience = PATIENCE) {
   }
 }
 
+// Waits until a page has shown the same for `quiet` milliseconds: what would change it has come, if it comes at all.
+export function idle(page, quiet = 200) {
+  const settle = ([quiet, patience]) =>
+    new Promise((resolve, reject) => {
+      const done = () => (observer.disconnect(), resolve());
+      let timer = setTimeout(done, quiet);
+      const changed = () => (clearTimeout(timer), (timer = setTimeout(done, quiet)));
+      const observer = new MutationObserver(changed);
+      observer.observe(document, { attributes: true, characterData: true, childList: true, subtree: true });
+      setTimeout(() => reject(new Error("the page still changes")), patience);
+    });
+  return page.evaluate(settle, [quiet, PATIENCE]);
+}
+
 const ENDS = ["succeeded", "failed", "cancelled", "timed_out"];
 export const state = async (who, run) => (await api(who, "GET", `/runs/${run}`)).json.state;
 export const ended = (who, run) => until(() => state(who, run), (now) => ENDS.includes(now), `${run} ends`);

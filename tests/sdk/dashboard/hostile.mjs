@@ -1,5 +1,5 @@
 // Shows hostile texts of agents in the dashboard. Each attack has a control: a page without defences on which it works.
-import { api, audit, elsewhere, ended, fabricate, input, order, origin, state, suite, Visit } from "./driver.mjs";
+import { api, audit, elsewhere, ended, fabricate, idle, input, order, origin, state, suite, Visit } from "./driver.mjs";
 
 const { attacks, text: hostile } = input;
 // Where an attack works: its text becomes HTML.
@@ -24,7 +24,7 @@ async function audits(browser, who, paths, prepare = () => undefined) {
   const pages = {};
   for (const path of paths) {
     await visit.go(path);
-    await visit.page.waitForTimeout(250);
+    await idle(visit.page);
     for (const summary of await visit.page.locator("summary").all()) await summary.click().catch(() => undefined);
     pages[path] = { ...(await audit(visit.page)), marks: await visit.page.locator(".mark").count(), text: (await visit.text()).slice(0, 6000) };
   }
@@ -85,7 +85,7 @@ const CASES = {
     const ran = {};
     for (const [name, text] of Object.entries(attacks)) {
       await visit.page.goto(`${control.origin}/?${name}#${encodeURIComponent(text)}`);
-      await visit.page.waitForTimeout(100);
+      await idle(visit.page);
       const link = visit.page.locator("a").first();
       if ((await link.count()) > 0) await link.click();
       ran[name] = await visit.page.evaluate(() => window.ran ?? null);
@@ -93,7 +93,7 @@ const CASES = {
     const images = visit.foreign.filter((url) => url.includes("attacker.invalid"));
     await visit.page.goto(`${control.origin}/all`);
     await visit.page.waitForFunction(() => ({}).polluted);
-    await visit.page.waitForTimeout(100);
+    await idle(visit.page);
     return { ran, images, all: await audit(visit.page) };
   },
   ordered: async () => {
@@ -240,7 +240,6 @@ const CASES = {
     ];
     const sent = [];
     for (const body of bodies) sent.push((await api("ann", "POST", "/ai/chat", body)).status);
-    await visit.page.waitForTimeout(500);
     const call = async () => (await api("ann", "GET", `/runs/${runId}/tools`)).json.calls[0].state;
     const before = [await state("ann", runId), await call()];
     const decided = await api("ann", "POST", `/runs/${runId}/tools/${callId}/approve`, {});

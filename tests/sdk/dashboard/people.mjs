@@ -1,5 +1,5 @@
 // Uses the dashboard as people do who decide, who see little, who have no mouse.
-import { api, breaches, ended, input, order, origin, running, suite, tabTo, tokens, until, Visit } from "./driver.mjs";
+import { api, breaches, ended, idle, input, order, origin, running, suite, tabTo, tokens, until, Visit } from "./driver.mjs";
 import { asks, walkStates } from "./states.mjs";
 
 const PAGES = [
@@ -31,7 +31,7 @@ async function checked(browser, options) {
   let passes = 0;
   for (const path of PAGES) {
     await visit.go(path);
-    await visit.page.waitForTimeout(150);
+    await idle(visit.page, 150);
     const seen = await breaches(visit.page);
     passes += seen.passes;
     if (seen.shown.length > 0) broken[path] = seen.shown;
@@ -98,7 +98,7 @@ const CASES = {
       await visit.button("Draft").click();
       await answered;
       await visit.page.locator("#drafted").waitFor();
-      await visit.page.waitForTimeout(200);
+      await idle(visit.page);
       return visit.page.locator("section[aria-labelledby=drafted]").innerText();
     };
     return { drafted: await draft("test:skilled"), refused: await draft("test:sh") };

@@ -1,6 +1,6 @@
 // Looks for breaches of the Content Security Policy on all pages of the dashboard, and plants some.
 import { readFileSync, readlinkSync, readdirSync } from "node:fs";
-import { elsewhere, ended, order, origin, suite, tokens, Visit } from "./driver.mjs";
+import { elsewhere, ended, idle, order, origin, suite, tokens, until, Visit } from "./driver.mjs";
 
 const PAGES = [
   "/sandbox", "/sandbox?state=failed", "/sandbox/done", "/chat", "/chat/thread-1", "/approvals", "/accounts", "/accounts/acct-7",
@@ -34,7 +34,7 @@ async function plant(browser, keeps) {
   });
   await visit.page.goto(`${origin}/signin`);
   await visit.page.waitForSelector("#token");
-  await visit.page.waitForTimeout(500);
+  await idle(visit.page, 500);
   const planted = await visit.page.evaluate(() => window.planted ?? null);
   return { planted, violations: visit.violations, reports: visit.answers.filter((answer) => answer.includes("csp-reports")) };
 }
@@ -65,7 +65,7 @@ async function weigh(browser, storageState, path) {
   });
   await visit.go(path, path === "/signin" ? "#token" : "#main h1");
   const usable = await visit.page.evaluate(() => Math.round(performance.now()));
-  while (Date.now() - last < QUIET_MS) await visit.page.waitForTimeout(50);
+  await until(async () => Date.now() - last, (quiet) => quiet >= QUIET_MS, "no more requests");
   const kinds = [...isData.values()];
   await visit.context.close();
   return { files: kinds.filter((data) => !data).length, data: kinds.filter(Boolean).length, bytes, milliseconds: usable };
@@ -111,7 +111,7 @@ const CASES = {
     const titles = [];
     for (const path of [...PAGES, ...TABS.map((tab) => `/sandbox/done?tab=${tab}`)]) {
       await visit.go(path);
-      await visit.page.waitForTimeout(250);
+      await idle(visit.page);
       titles.push(await visit.page.title());
       const count = await visit.page.evaluate(() => window.evals);
       if (count !== 0) evals[path] = count;

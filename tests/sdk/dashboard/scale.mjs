@@ -1,5 +1,5 @@
 // Shows many runs and many events in the dashboard, in many tabs, over bad networks.
-import { api, ended, input, order, origin, suite, until, Visit } from "./driver.mjs";
+import { api, ended, idle, input, order, origin, suite, until, Visit } from "./driver.mjs";
 
 const rows = (visit) => visit.page.locator("tbody tr").count();
 const ids = (visit) => visit.page.locator("tbody tr .run-id").allInnerTexts();
@@ -20,7 +20,7 @@ async function tabs(browser, hides) {
     page.setDefaultTimeout(4000);
     const opened = page.goto(`${origin}/sandbox`).then(() => page.waitForSelector("tbody tr"));
     shown += await opened.then(() => 1, () => 0);
-    await page.waitForTimeout(200);
+    if (shown > tab) await idle(page);
     if (hides) await hide(page);
   }
   return shown;
@@ -66,7 +66,7 @@ const CASES = {
     await until(async () => visit.page.locator(".tab-panel .muted.num").first().innerText(), (text) => Number(text.replace(/\D/g, "")) >= 2000, "rows");
     const count = Number((await visit.page.locator(".tab-panel .muted.num").first().innerText()).replace(/\D/g, ""));
     await visit.button("To the end").click();
-    await visit.page.waitForTimeout(400);
+    await idle(visit.page, 400);
     const events = await visit.page.locator(".event").count();
     const last = await visit.page.locator(".event").last().innerText();
     await visit.page.getByRole("button", { name: /^Next failure/ }).click();
@@ -86,7 +86,7 @@ const CASES = {
     const loaded = Date.now() - began;
     await visit.button("To the end").click();
     await visit.says("succeeded");
-    await page.waitForTimeout(300);
+    await idle(page, 300);
     const end = await look();
     await page.getByRole("button", { name: /^Next failure/ }).click();
     await page.locator(".event-found").waitFor();
@@ -136,7 +136,7 @@ const CASES = {
     await visit.says("Sluicegate does not answer");
     const unloaded = await visit.page.locator("#main [role=alert]").innerText();
     await visit.button("Try again").click();
-    await visit.page.waitForTimeout(300);
+    await idle(visit.page, 300);
     const stays = await visit.text();
     await visit.context.setOffline(false);
     await visit.button("Try again").click();

@@ -129,6 +129,11 @@ pub const FIGURES: &[Figure] = &[
         find: |repository| try_each(tools(repository), sleeps::find),
     },
     Figure {
+        key: "fixed_sleeps_scripts",
+        rule: "a script waits for a condition by `until`, or by `idle` until its page stays the same",
+        find: |repository| each(scripts(repository), sleeps::find_in_script),
+    },
+    Figure {
         key: "long_commit_subjects",
         rule: "a commit's subject has at most 72 characters",
         find: |repository| {
@@ -146,6 +151,10 @@ pub fn shipped(repository: &Repository) -> impl Iterator<Item = &SourceFile> {
 /// Returns the Rust files of tests, benchmarks and fuzzers.
 pub fn tools(repository: &Repository) -> impl Iterator<Item = &SourceFile> {
     repository.rust().filter(|file| file.area() == Area::Tools)
+}
+
+fn scripts(repository: &Repository) -> impl Iterator<Item = &SourceFile> {
+    repository.files().iter().filter(|file| file.path.ends_with(".mjs"))
 }
 
 fn each<'f>(

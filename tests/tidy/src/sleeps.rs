@@ -35,6 +35,16 @@ pub fn find(file: &SourceFile) -> Result<Vec<Offender>, Error> {
     Ok(finder.found)
 }
 
+/// Returns the lines on which a script of the browser's tests waits for time alone, by Playwright's name for it.
+#[must_use]
+pub fn find_in_script(file: &SourceFile) -> Vec<Offender> {
+    let waits = |(index, line): (usize, &str)| {
+        let (path, what) = (file.path.clone(), "waitForTimeout".to_owned());
+        line.contains(&what).then_some(Offender { path, line: index + 1, what })
+    };
+    file.text.lines().enumerate().filter_map(waits).collect()
+}
+
 struct Finder<'f> {
     path: &'f str,
     is_test: bool,

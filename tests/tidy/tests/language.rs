@@ -67,7 +67,7 @@ fn tuples_and_vague_constants_do_not_spread() {
 
 #[test]
 fn tests_wait_for_conditions() {
-    hold(&["fixed_sleeps_shipped", "fixed_sleeps_tools"]);
+    hold(&["fixed_sleeps_shipped", "fixed_sleeps_tools", "fixed_sleeps_scripts"]);
 }
 
 #[test]
@@ -179,6 +179,9 @@ fn sleeps_of_tests_are_seen() {
         assert_eq!(seen(path), [2, 2, 3, 6], "{path}");
     }
     assert_eq!(seen("tests/harness/pace.rs"), [0; 0], "it names them");
+    let script = SourceFile::new("tests/sdk/a.mjs", "await idle(page);\nawait page.waitForTimeout(250);\n");
+    let lines: Vec<_> = sleeps::find_in_script(&script).into_iter().map(|offender| offender.line).collect();
+    assert_eq!(lines, [2]);
 }
 
 #[test]
