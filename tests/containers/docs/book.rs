@@ -2,6 +2,7 @@
 
 use std::{fs, process::Stdio, time::Duration};
 
+use bench::upstream::ScriptedUpstream;
 use harness::{
     World,
     book::{Page, own_state},
@@ -89,24 +90,54 @@ async fn make_demo_shows_record_and_headers() {
         stdout
     };
     let stdout = demo("make", &["--no-print-directory", "demo"]).await;
-    let shown =
-        ["Hello from the scripted upstream", "\"run_id\":\"demo\"", "x-litellm-end-user-id: acct-demo"];
+    let shown = [
+        "A sluice gate lets through what may pass",
+        "\"run_id\":\"demo\"",
+        "quota_exhausted, decided by account.total_tokens",
+        "x-litellm-end-user-id: acct-demo",
+    ];
     for shown in shown {
         assert!(stdout.contains(shown), "{stdout}");
     }
-    let next: Vec<_> = stdout.split_once("Try next:").unwrap().1.lines().skip(1).take(3).collect();
-    // What it ends with works. The third one installs a release, which takes minutes.
-    for line in &next[..2] {
-        let again = demo("bash", &["-c", line]).await;
-        assert!(again.contains("Hello from the scripted upstream") || line.contains("--shell"), "{again}");
-    }
-    assert!(next[2].contains("make install && sluice init"), "{next:?}");
+    assert!(!stdout.contains("sk-demo-key"), "the model's key is shortened: {stdout}");
+    // What it ends with works.
+    let next: Vec<_> = stdout.split_once("Try next:").unwrap().1.lines().skip(1).collect();
+    let again = demo("bash", &["-c", next[0]]).await;
+    assert!(again.contains("Dashboard, for one browser: http://127.0.0.1:"), "{again}");
+    let help = demo("bash", &["-c", &format!("{} --help", next[1].split('#').next().unwrap())]).await;
+    assert!(help.contains("Write a first configuration"), "{help}");
     // A run that goes on when the shell ends is cancelled: it leaves no container, and its mounts no directory.
-    let containers = "docker ps --all --format '{{.Names}}' --filter name=sluice-world";
-    let typed = format!("sluice run --detach --model fake-gap1000ms-words300 x; sleep 4; {containers}");
+    let containers = "docker ps --all --format '{{.Names}}' --filter name=sluice-demo";
+    let wait = "until sluice runs ls --state running | grep -q demo-slow; do sleep 0.1; done";
+    let typed = format!("sluice run --detach --model demo-slow --run-id demo-slow x; {wait}; {containers}");
     let shell = demo("bash", &["-c", &format!("echo \"{typed}\" | scripts/demo.sh --shell")]).await;
-    assert!(shell.contains("sluice-world"), "the control: it runs in the shell: {shell}");
+    assert!(shell.contains("sluice-demo"), "the control: it runs in the shell: {shell}");
     let left =
-        demo("bash", &["-c", &format!("{containers}; ls --directory /tmp/sluice-world* || true")]).await;
+        demo("bash", &["-c", &format!("{containers}; ls --directory /tmp/sluice-demo* || true")]).await;
     assert_eq!(left, "", "{shell}");
+}
+
+#[tokio::test]
+async fn a_demo_asks_an_upstream_of_ones_own() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let demo = async |variables: &[(&str, String)]| {
+        let mut command = Command::new(harness::process::binary("sluice"));
+        command.arg("demo").env_clear().env("PATH", std::env::var("PATH").unwrap());
+        command.envs(variables.iter().cloned()).stdin(Stdio::null()).kill_on_drop(true);
+        timeout(DEMO_TIMEOUT, command.output()).await.expect("the demo ends").unwrap()
+    };
+    let base_url = ("LITELLM_BASE_URL", upstream.base_url());
+    let half = demo(std::slice::from_ref(&base_url)).await;
+    let complaint = String::from_utf8_lossy(&half.stderr);
+    assert_eq!(half.status.code(), Some(2), "{complaint}");
+    assert!(complaint.contains("only one of LITELLM_BASE_URL and LITELLM_MASTER_KEY is set"), "{complaint}");
+    let key = ("LITELLM_MASTER_KEY", "sk-book".to_owned());
+    let shown = demo(&[base_url, key, ("COGNI_MODEL", "fake-cost".to_owned())]).await;
+    let [stdout, stderr] = [shown.stdout, shown.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert!(shown.status.success(), "{stdout}\n{stderr}");
+    assert!(stdout.contains("Hello from the scripted upstream"), "{stdout}");
+    assert!(!stdout.contains("sk-book") && !stderr.contains("sk-book"), "{stdout}\n{stderr}");
+    let asked = upstream.ledger().all();
+    let chat = asked.iter().find(|entry| entry.path == "/v1/chat/completions").unwrap();
+    assert_eq!(chat.header("authorization"), ["Bearer sk-book"]);
 }

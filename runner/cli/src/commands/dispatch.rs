@@ -13,7 +13,7 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, api, audit, backup, billing, chat, command_line, config,
-    connections, dashboard, doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git, init,
+    connections, dashboard, demo, doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git, init,
     limit, man, metrics, models, principals, reload, repo, run, runs, store, token, tools, up, usage,
 };
 
@@ -61,6 +61,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
         Command::Man { ref directory } => return man::write(directory),
         Command::Api(ref command) => return api::api(command),
         Command::Config(config::Command::Schema) => return config::schema(),
+        Command::Demo(ref arguments) => return demo::demo(environment, arguments),
         Command::Init(arguments) if set.is_empty() => return init::init(config, environment, arguments),
         Command::Init(_) => {
             let problem = "`sluice init` writes a file, and --set changes none: leave it out";
@@ -101,9 +102,11 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Reload(arguments) => reload::reload(&context, arguments).await,
             Command::Models(arguments) => models::models(&context, arguments).await,
             Command::Config(command) => config::config(&context, command),
-            Command::Api(_) | Command::Completions { .. } | Command::Man { .. } | Command::Init(_) => {
-                Ok(Exit::Success)
-            }
+            Command::Api(_)
+            | Command::Completions { .. }
+            | Command::Man { .. }
+            | Command::Init(_)
+            | Command::Demo(_) => Ok(Exit::Success),
         }
     })
 }

@@ -63,6 +63,7 @@ impl Error {
             Self::LedgerInUse(_) => "ledger_in_use",
             Self::Upstream(_) => "upstream_unusable",
             Self::Setup(_) => "setup_refused",
+            Self::Demo(_) => "demo_failed",
             Self::AgentImage(_) => "agent_not_added",
             Self::Workspace(_) => "workspace_failed",
             Self::InsufficientDisk(_) => "insufficient_disk",

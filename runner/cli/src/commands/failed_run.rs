@@ -63,11 +63,12 @@ fn next_commands(code: RunErrorCode, run_id: &RunId) -> Vec<String> {
         | Code::ModelBusy
         | Code::ModelUnavailable
         | Code::ContextOverflow
+        | Code::ModelUnpriced
         | Code::QuotaExhausted => vec![call()],
         Code::NoAnswer => vec![call(), logs()],
         Code::Timeout | Code::OomKilled | Code::ContainerFailed => vec![logs()],
         Code::RepositoryFailed => vec![format!("sluice runs show {run_id}")],
-        Code::ModelUnpriced => vec!["sluice config check".to_owned()],
+
         Code::ImageMissing | Code::VolumeMissing => vec!["sluice agents check".to_owned()],
         Code::SessionLost | Code::GatewayUnavailable | Code::GatewayFailed => {
             vec!["sluice gateway check".to_owned()]

@@ -15,6 +15,7 @@ mod connections;
 mod context;
 mod count;
 mod dashboard;
+mod demo;
 mod dispatch;
 mod doctor;
 #[cfg(test)]
@@ -102,6 +103,11 @@ enum Command {
     /// Writes the file of --config, else $SLUICE_CONFIG, else /etc/sluicegate/sluice.toml, and the key beside it as
     /// upstream.key, closed to other users. Asks only on a terminal.
     Init(init::Arguments),
+    /// Show one agent through everything, on temporary paths, with a scripted model
+    ///
+    /// Starts a model API that answers by a script and `sluice up`, runs an agent, has a call refused and allowed, and
+    /// shows the records.
+    Demo(demo::Arguments),
     /// Start the data plane, keep it running and execute runs, until Ctrl-C
     ///
     /// Executes runs submitted with `sluice run --detach`, takes over runs of dead processes where they stand, and
