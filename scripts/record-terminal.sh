@@ -8,8 +8,6 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 FILE=${1:-docs/src/how-to/images/terminal.svg}
 command -v tmux >/dev/null || { echo 'record-terminal: tmux is missing: apt-get install tmux' >&2; exit 1; }
-# No upstream of the developer's own.
-unset LITELLM_BASE_URL LITELLM_MASTER_KEY
 # shellcheck source=scripts/world.sh
 source scripts/world.sh
 scripts/setup.sh docker

@@ -2,14 +2,8 @@
 # Starts a complete Sluicegate on temporary paths, for scripts to source: `world_start` starts it, and the script's exit stops
 # it. Not for production, and not for tests, which have their own harness.
 
-if [[ -n ${LITELLM_BASE_URL:-} && -z ${LITELLM_MASTER_KEY:-} ]]; then
-  echo "${0##*/}: LITELLM_BASE_URL is set, but LITELLM_MASTER_KEY is not: set both, or none for the scripted upstream" >&2
-  exit 2
-fi
 WORLD_PORT=18089
-# Removed from the environment before any program starts, dockerd and build scripts included. The control plane refuses to
-# start with the key in its environment, and the proxy reads it from a file.
-WORLD_KEY=${LITELLM_MASTER_KEY:-sk-demo-key}
+# The control plane refuses to start with a key in its environment.
 unset LITELLM_MASTER_KEY
 
 # world_build CARGO_PROFILE  Builds the programs of a world, and puts them first in PATH.
@@ -22,18 +16,13 @@ world_build() {
   PATH=${CARGO_TARGET_DIR:-$PWD/target}/$directory:$PATH
 }
 
-# world_start TOML  Starts the scripted upstream (or uses LITELLM_BASE_URL) and `sluice up`, after world_build.
-# Sets WORLD (a directory), WORLD_UPSTREAM (a base URL) and SLUICE_CONFIG. At its end it calls the script's function
-# after_world, if there is one.
+# world_start TOML  Starts the scripted upstream and `sluice up`, after world_build. Sets WORLD (a directory) and SLUICE_CONFIG.
 world_start() {
   local settings=$1
   WORLD=$(mktemp -d /tmp/sluice-world.XXXXXX)
   trap world_stop EXIT
-  (umask 077 && printf '%s' "$WORLD_KEY" >"$WORLD/key")
-  WORLD_UPSTREAM=${LITELLM_BASE_URL:-http://127.0.0.1:$WORLD_PORT}
-  if [[ -z ${LITELLM_BASE_URL:-} ]]; then
-    scripted-upstream --listen "127.0.0.1:$WORLD_PORT" --ledger "$WORLD/ledger" >"$WORLD/upstream.log" 2>&1 &
-  fi
+  (umask 077 && printf sk-world-key >"$WORLD/key")
+  scripted-upstream --listen "127.0.0.1:$WORLD_PORT" >"$WORLD/upstream.log" 2>&1 &
   export SLUICE_CONFIG=$WORLD/sluice.toml
   world_config "$settings" >"$SLUICE_CONFIG"
   sluice up >"$WORLD/up.log" 2>&1 &
@@ -43,7 +32,7 @@ world_start() {
 world_config() {
   cat <<TOML
 [upstream]
-base_url = "$WORLD_UPSTREAM"
+base_url = "http://127.0.0.1:$WORLD_PORT"
 key_file = "$WORLD/key"
 [proxy]
 run_dir = "$WORLD/run"
@@ -73,6 +62,7 @@ world_cancel_runs() {
   local state states=() runs
   for state in queued preparing starting running collecting settling; do states+=(--state "$state"); done
   runs=$(sluice runs ls --json --number 1000 "${states[@]}" | grep -oE '"run_id":"[^"]+"' | cut -d '"' -f 4) || return 0
+  [[ -n $runs ]] || return 0
   # shellcheck disable=SC2086 # a list of ids
   sluice runs cancel $runs >&2
 }
@@ -85,5 +75,4 @@ world_stop() {
   [[ -z $jobs ]] || kill $jobs 2>/dev/null || true
   wait
   rm -rf "$WORLD"
-  [[ $(type -t after_world) != function ]] || after_world
 }
