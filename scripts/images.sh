@@ -31,8 +31,8 @@ build_runtime() {
   context=$(mktemp -d)
   # shellcheck disable=SC2064 # the path is known now
   trap "rm -rf '$context'" EXIT
-  install -m 0755 "$program" "$context/sandbox-init"
-  install -m 0755 "$tool" "$context/cogni-tool"
+  install -D -m 0755 "$program" "$context/init/sandbox-init"
+  install -D -m 0755 "$tool" "$context/init/cogni-tool"
   cp -r "$RUNTIME"/{Dockerfile,entrypoint.sh,agent} "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
   if ! DOCKER_BUILDKIT=0 docker build --build-arg "BASE_IMAGE=$base" --tag "$runtime" "$context" >"$context/log" 2>&1

@@ -10,8 +10,11 @@ umask 022
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 PREFIX=${PREFIX:-/usr}
 REVISION=${REVISION:-1}
+PROFILE=${PROFILE:-release}
 
 die() { echo "package: error: $*" >&2; exit 1; }
+# shellcheck source=services/static-program.sh
+source services/static-program.sh
 usage() { sed -n '4,6s/^# //p' "$0" >&2; exit 64; }
 
 # check_programs BIN_DIR  Refuses a directory without the programs.
@@ -30,6 +33,7 @@ install_programs() {
   install -D -m 0755 -t "$root/bin" "$bin/sluice" "$bin/sluice-proxy"
   install -D -m 0755 "${SANDBOX_INIT:-$(services/sandbox-init/build.sh)}" "$root/lib/sluicegate/sandbox-init"
   install -D -m 0755 "${COGNI_TOOL:-$(services/cogni-tool/build.sh)}" "$root/lib/sluicegate/cogni-tool"
+  install -D -m 0755 "${GIT_SYNC:-$(static_program git-sync)}" "$root/lib/sluicegate/git-sync"
   install -d "$root/share/man/man1" "$root/share/man/man8" "$root/lib/systemd/system"
   "$bin/sluice" man "$root/share/man/man1"
   install -m 0644 platform/man/sluice-proxy.8 "$root/share/man/man8"

@@ -30,7 +30,8 @@ build() {
   context=$(mktemp -d)
   # shellcheck disable=SC2064 # the path is known now
   trap "rm -rf '$context'" EXIT
-  cp "$program" services/git-sync/Dockerfile "$context"
+  install -D -m 0755 "$program" "$context/init/git-sync"
+  cp services/git-sync/Dockerfile "$context"
   # DOCKER_BUILDKIT=0: Debian's Docker has no BuildKit, and newer clients warn about its absence at length.
   if ! DOCKER_BUILDKIT=0 docker build --build-arg "BASE_IMAGE=$base" --tag "$IMAGE" "$context" >"$context/log" 2>&1
   then

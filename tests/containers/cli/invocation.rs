@@ -42,7 +42,7 @@ async fn doctor_names_each_problem_and_its_fix() {
         &World::with("[agents.'test:x']\nargv = ['node', '/agent/run.mjs']\nimage = 'no-such-image:1'").await,
         &[],
         "agents",
-        "make images",
+        "sluice images build",
     )
     .await;
     let nobody = bench::upstream::ScriptedUpstream::start().await.unwrap();

@@ -3,6 +3,7 @@
 mod chat;
 mod doctor;
 mod figures;
+mod images;
 mod invocation;
 mod limits;
 mod mistakes;

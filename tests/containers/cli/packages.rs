@@ -16,10 +16,11 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// A Debian without Sluicegate.
 pub(crate) const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Files that an installation has, besides one manual page for each command.
-const FILES: [&str; 15] = [
+const FILES: [&str; 16] = [
     "bin/sluice",
     "bin/sluice-proxy",
     "lib/sluicegate/cogni-tool",
+    "lib/sluicegate/git-sync",
     "lib/sluicegate/sandbox-init",
     "lib/systemd/system/sluice-proxy.service",
     "lib/systemd/system/sluice.service",

@@ -1,4 +1,4 @@
-//! Builds an agent's image with `docker build`.
+//! Builds images with `docker build`, and loads archives of images.
 
 use std::{
     fs::{self, DirBuilder},
@@ -20,18 +20,16 @@ use tokio::{
     sync::mpsc,
 };
 
-use super::{Error, Recipe, output::BuildOutput};
+use super::{ContextFile, Error, output::BuildOutput};
 
 /// Image that has Node and the first process of a sandbox already.
-const OWN_BASE: &str = "sluicegate/sandbox-runtime:latest";
+pub(super) const OWN_BASE: &str = "sluicegate/sandbox-runtime:latest";
 /// Image that Docker pulls for an installed program.
-const PUBLIC_BASE: &str = "node:24-bookworm-slim";
-/// Directory with the programs of a sandbox, from the directory of this program.
+pub(super) const PUBLIC_BASE: &str = "node:24-bookworm-slim";
+/// Directory with the programs of images, from the directory of this program.
 const INSTALLED_PROGRAMS: &str = "../lib/sluicegate";
-/// First process of a sandbox.
-const INIT: &str = "sandbox-init";
-/// Program that calls host tools.
-const TOOL: &str = "cogni-tool";
+/// Programs of a sandbox: its first process, and the one that calls host tools.
+const PROGRAMS: [&str; 2] = ["sandbox-init", "cogni-tool"];
 /// Certificates that this machine trusts. A company's proxy may need its own.
 const TRUSTED: &str = "/etc/ssl/certs/ca-certificates.crt";
 /// Variables of this process that a build needs for its downloads.
@@ -50,14 +48,28 @@ const NPM_REGISTRY: &str = "NPM_CONFIG_REGISTRY";
 /// Beginning of Docker's answer for an image that it does not have.
 const NO_SUCH_IMAGE: &str = "no such image";
 
-/// A build of an agent's image.
-pub(crate) struct ImageBuild<'b> {
-    /// Its recipe.
-    pub(crate) recipe: &'b Recipe,
-    /// Name of the image.
-    pub(crate) image: &'b str,
-    /// Image to build on, if one was named.
-    pub(crate) base: Option<&'b str>,
+/// What an image is built from.
+pub(crate) struct ImageContext<'b> {
+    /// Name in the files of a failed build.
+    pub(crate) name: &'b str,
+    pub(crate) files: &'b [ContextFile],
+    /// Arguments of the build, besides those for its downloads.
+    pub(crate) arguments: Vec<(&'b str, String)>,
+    /// Programs in the directory `init`, and whether the image can do without those that are not installed.
+    pub(crate) programs: Programs,
+}
+
+/// Programs that a build copies into its context.
+pub(crate) enum Programs {
+    /// Those of a sandbox, as far as they are installed: the base may have them.
+    IfInstalled,
+    /// These have to be installed.
+    Needed(&'static [&'static str]),
+}
+
+/// Docker's command line program, and where its daemon listens.
+#[derive(Clone, Copy)]
+pub(crate) struct DockerProgram<'b> {
     /// Docker's API socket.
     pub(crate) socket: &'b Path,
     /// Environment of this process.
@@ -89,36 +101,58 @@ impl Drop for BuildDir {
     }
 }
 
-impl ImageBuild<'_> {
-    /// Builds the image, and shows its steps on standard error. Docker's cache makes a second build fast.
+impl DockerProgram<'_> {
+    /// Builds `image` on `base`, and shows the steps on standard error. Docker's cache makes a second build fast.
     ///
     /// # Errors
-    /// If there is no Docker or no image to build on, or the build fails.
-    pub(crate) async fn run(&self) -> Result<(), Error> {
-        let init = installed(INIT);
-        let base = self.base_image(init.as_deref()).await?;
+    /// If there is no Docker, a program is not installed, or the build fails.
+    pub(crate) async fn build(
+        &self,
+        image: &str,
+        base: &str,
+        context: ImageContext<'_>,
+    ) -> Result<(), Error> {
         let directory = BuildDir::create()?;
-        for (name, text) in &self.recipe.files {
+        for (name, text) in context.files {
             directory.write(name, text.as_bytes())?;
         }
         fs::create_dir_all(directory.0.join("init")).map_err(unwritable(&directory.0))?;
-        for (name, program) in [(INIT, init), (TOOL, installed(TOOL))] {
-            let Some(program) = program else { continue };
+        for (name, program) in context.programs.find()? {
             let copy = directory.0.join("init").join(name);
             fs::copy(&program, &copy).map_err(unwritable(&copy))?;
         }
         directory.write("trust/ca.pem", &fs::read(TRUSTED).unwrap_or_default())?;
-        let mut command = self.docker();
+        let mut command = self.command();
         // A container of a failed step would keep the arguments of the build.
-        command.args(["build", "--force-rm", "--tag", self.image]);
-        let mut arguments = self.arguments(&base);
+        command.args(["build", "--force-rm", "--tag", image]);
+        let mut arguments = vec![("BASE_IMAGE", base.to_owned())];
+        arguments.extend(context.arguments);
+        arguments
+            .extend(PASSED.iter().filter_map(|name| Some((*name, self.environment.get(name)?.to_owned()))));
         if self.environment.get(NPM_REGISTRY).is_none() {
             arguments.extend(npm_registry().await.map(|registry| (NPM_REGISTRY, registry)));
         }
         for (name, value) in arguments {
             command.args(["--build-arg", &format!("{name}={value}")]);
         }
-        self.follow(command.arg(&directory.0)).await
+        let output = self.follow(command.arg(&directory.0)).await?;
+        output.map(drop).map_err(|output| failed(image, context.name, &output))
+    }
+
+    /// Loads the images of an archive that `docker save` made, and returns their names.
+    ///
+    /// # Errors
+    /// If there is no Docker, or it refuses the archive.
+    pub(crate) async fn load(&self, archive: &Path) -> Result<Vec<String>, Error> {
+        let mut command = self.command();
+        command.arg("load").arg("--input").arg(archive);
+        match self.follow(&mut command).await? {
+            Ok(output) => {
+                let named = output.text().lines().filter_map(|line| line.strip_prefix("Loaded image: "));
+                Ok(named.map(str::to_owned).collect())
+            }
+            Err(output) => Err(Error::Archive { archive: archive.to_owned(), reason: output.reason() }),
+        }
     }
 
     /// Returns whether Docker has the image `name`.
@@ -126,7 +160,7 @@ impl ImageBuild<'_> {
     /// # Errors
     /// If Docker's program cannot be run, or Docker does not answer.
     pub(crate) async fn has_image(&self, name: &str) -> Result<bool, Error> {
-        let mut command = self.docker();
+        let mut command = self.command();
         let inspected = command.args(["image", "inspect", name]).output().await.map_err(Error::NoDocker)?;
         let words = String::from_utf8_lossy(&inspected.stderr);
         match inspected.status.success() {
@@ -140,37 +174,27 @@ impl ImageBuild<'_> {
         }
     }
 
-    fn docker(&self) -> Command {
+    /// Returns the image that an agent is built on unless another is named. A public one lacks the first process of a
+    /// sandbox, which has to be installed then.
+    ///
+    /// # Errors
+    /// If there is none, or Docker does not say.
+    pub(crate) async fn agent_base(&self) -> Result<&'static str, Error> {
+        if self.has_image(OWN_BASE).await? {
+            return Ok(OWN_BASE);
+        }
+        installed(PROGRAMS[0]).map(|_| PUBLIC_BASE).ok_or(Error::NoBase { image: OWN_BASE })
+    }
+
+    fn command(&self) -> Command {
         let mut command = Command::new("docker");
         command.arg("--host").arg(format!("unix://{}", self.socket.display()));
         command.stdin(Stdio::null()).kill_on_drop(true);
         command
     }
 
-    /// Returns the image to build on. A public one lacks the first process of a sandbox, which `init` has then.
-    async fn base_image(&self, init: Option<&Path>) -> Result<String, Error> {
-        match (self.base, init) {
-            (Some(base), _) => Ok(base.to_owned()),
-            (None, _) if self.has_image(OWN_BASE).await? => Ok(OWN_BASE.to_owned()),
-            (None, Some(_)) => Ok(PUBLIC_BASE.to_owned()),
-            (None, None) => Err(Error::NoBase { image: OWN_BASE }),
-        }
-    }
-
-    fn arguments(&self, base: &str) -> Vec<(&str, String)> {
-        let Recipe { name, version, tools, .. } = self.recipe;
-        let mut arguments = vec![
-            ("BASE_IMAGE", base.to_owned()),
-            ("TOOLS", tools.join(" ")),
-            ("AGENT", format!("{name}@{version}")),
-        ];
-        let passed = PASSED.iter().filter_map(|name| Some((*name, self.environment.get(name)?.to_owned())));
-        arguments.extend(passed);
-        arguments
-    }
-
-    /// Runs `command` to its end, or ends it at the first signal. Keeps its output in a private file if it fails.
-    async fn follow(&self, command: &mut Command) -> Result<(), Error> {
+    /// Runs `command` to its end, or ends it at the first signal. Returns its output, as an error if it failed.
+    async fn follow(&self, command: &mut Command) -> Result<Result<BuildOutput, BuildOutput>, Error> {
         let signalled = shutdown::signalled(RunBy::Person).map_err(Error::NoDocker)?;
         command.env("BUILDKIT_PROGRESS", "plain").stdout(Stdio::piped()).stderr(Stdio::piped());
         // A terminal sends its signals to the whole group. This program passes on its own.
@@ -194,18 +218,36 @@ impl ImageBuild<'_> {
             () = read => {}
             () = signalled => return end(child).await,
         }
-        if child.wait().await.map_err(Error::NoDocker)?.success() {
-            return Ok(());
+        let is_success = child.wait().await.map_err(Error::NoDocker)?.success();
+        Ok(if is_success { Ok(output) } else { Err(output) })
+    }
+}
+
+impl Programs {
+    /// Returns the programs that are installed, with their names.
+    fn find(&self) -> Result<Vec<(&'static str, PathBuf)>, Error> {
+        match self {
+            Self::IfInstalled => {
+                Ok(PROGRAMS.into_iter().filter_map(|name| Some((name, installed(name)?))).collect())
+            }
+            Self::Needed(names) => {
+                names.iter().map(|name| Ok((*name, installed(name).ok_or(Error::NoProgram(name))?))).collect()
+            }
         }
-        let name = format!("sluice-agents-{}-{:032x}.log", self.recipe.name, random::bits());
-        let log = std::env::temp_dir().join(name);
-        file::create_private(&log, output.text().as_bytes()).map_err(unwritable(&log))?;
-        Err(Error::Failed { image: self.image.to_owned(), reason: output.reason(), log })
+    }
+}
+
+/// Keeps the output of a failed build in a private file, which the error names.
+fn failed(image: &str, name: &str, output: &BuildOutput) -> Error {
+    let log = std::env::temp_dir().join(format!("sluice-agents-{name}-{:032x}.log", random::bits()));
+    match file::create_private(&log, output.text().as_bytes()) {
+        Ok(()) => Error::Failed { image: image.to_owned(), reason: output.reason(), log },
+        Err(source) => Error::Unwritable { path: log, source },
     }
 }
 
 /// Ends Docker's program, so that Docker ends the build.
-async fn end(mut child: Child) -> Result<(), Error> {
+async fn end<T>(mut child: Child) -> Result<T, Error> {
     child.kill().await.map_err(Error::NoDocker)?;
     Err(Error::Interrupted)
 }
@@ -228,7 +270,7 @@ async fn pass_lines(output: impl AsyncRead + Unpin, lines: mpsc::Sender<String>)
     }
 }
 
-/// Returns the program of a sandbox, called `name`, that was installed with this program.
+/// Returns the program called `name` that was installed with this program, for images.
 fn installed(name: &str) -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?;
     let installed = program.parent()?.join(INSTALLED_PROGRAMS).join(name);
@@ -258,12 +300,9 @@ mod tests {
 
     #[tokio::test]
     async fn docker_that_does_not_answer_is_named() {
-        let recipes = Recipe::all();
         let socket = Path::new("/nonexistent/docker.sock");
-        let environment = Environment::default();
-        let build =
-            ImageBuild { recipe: &recipes[0], image: "i", base: None, socket, environment: &environment };
-        match build.run().await.unwrap_err() {
+        let docker = DockerProgram { socket, environment: &Environment::default() };
+        match docker.has_image("i").await.unwrap_err() {
             Error::NoDocker(_) => {} // no program of Docker here
             error => {
                 let words = error.to_string();

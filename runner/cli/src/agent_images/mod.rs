@@ -1,18 +1,20 @@
-//! Builds images of the coding agents that ship, and writes their entries.
+//! Builds the images that ship and loads archives of them, and writes the entries of coding agents.
 //!
 //! Docker's own command line program builds them: it has the user's registries, logins, proxies and builder.
 
 mod build;
 mod entry;
 mod output;
+mod own;
 mod recipe;
 
 use std::{io, path::PathBuf};
 
 pub(crate) use self::{
-    build::ImageBuild,
+    build::{DockerProgram, ImageContext, Programs},
     entry::{Entry, EntryFile},
-    recipe::Recipe,
+    own::{OWN_IMAGES, installed_archives},
+    recipe::{ContextFile, Recipe},
 };
 
 /// Errors of adding an agent.
@@ -28,11 +30,25 @@ pub(crate) enum Error {
     },
     /// There is no image to build on.
     #[error(
-        "no image to build on: `make images` makes {image}, or name one with Node 22 and sandbox-init as --base"
+        "no image to build on: `sluice images build` makes {image}, or name one with Node 22 and sandbox-init as --base"
     )]
     NoBase {
         /// Image that is built on unless another is named.
         image: &'static str,
+    },
+    /// A program of the image is not installed.
+    #[error("{0} is not installed beside this program, in ../lib/sluicegate: install the package again")]
+    NoProgram(&'static str),
+    /// No archive of images is installed.
+    #[error("no archive of images in {}: name one, or make the images with `sluice images build`", .0.display())]
+    NoArchive(PathBuf),
+    /// Docker refuses an archive of images.
+    #[error("cannot load {}: {reason}", archive.display())]
+    Archive {
+        /// Path of the archive.
+        archive: PathBuf,
+        /// Last line of Docker.
+        reason: String,
     },
     /// Docker's program does not run.
     #[error("cannot run `docker`: install Docker's command line program (Debian: docker.io)")]

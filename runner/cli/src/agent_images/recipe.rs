@@ -3,7 +3,7 @@
 use platform_core::json::{self, Bounds};
 use serde::Deserialize;
 
-use super::Error;
+use super::{Error, ImageContext, Programs};
 
 /// A file of a build context: its path there, and its text.
 pub(crate) type ContextFile = (&'static str, &'static str);
@@ -109,6 +109,14 @@ impl Recipe {
             return Ok(());
         }
         Err(Error::Platform { agent: self.title.clone(), machine, known: self.platforms.join(", ") })
+    }
+
+    /// Returns what its image is built from.
+    pub(crate) fn context(&self) -> ImageContext<'_> {
+        let arguments =
+            vec![("TOOLS", self.tools.join(" ")), ("AGENT", format!("{}@{}", self.name, self.version))];
+        let files = &self.files;
+        ImageContext { name: &self.name, files, arguments, programs: Programs::IfInstalled }
     }
 
     /// Returns the id of its agent.

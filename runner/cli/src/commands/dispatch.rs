@@ -13,8 +13,9 @@ use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, api, audit, backup, billing, chat, command_line, config,
-    connections, dashboard, demo, doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git, init,
-    limit, man, metrics, models, principals, reload, repo, run, runs, store, token, tools, up, usage,
+    connections, dashboard, demo, doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git,
+    images, init, limit, man, metrics, models, principals, reload, repo, run, runs, store, token, tools, up,
+    usage,
 };
 
 /// Parses the arguments and runs the command.
@@ -84,6 +85,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
             Command::Restore(arguments) => backup::restore(&context, arguments).await,
             Command::Store(command) => store::store(&context, command).await,
             Command::Agents(arguments) => agents::agents(&context, arguments).await,
+            Command::Images(command) => images::images(&context, command).await,
             Command::Gateway(command) => gateway::gateway(&context, command).await,
             Command::Repo(command) => repo::repo(&context, command).await,
             Command::Tools(command) => tools::tools(&context, command).await,

@@ -34,6 +34,7 @@ mod gc;
 mod git;
 #[cfg(test)]
 mod help_tests;
+mod images;
 mod init;
 mod limit;
 mod logs;
@@ -147,6 +148,9 @@ Signals as a service:
     Store(store::Command),
     /// List agents and their obstacles; add coding agents that ship
     Agents(agents::Arguments),
+    /// Build the images that sandboxes need, or load them from archives
+    #[command(subcommand)]
+    Images(images::Command),
     /// Run OpenClaw gateways without a network; list, check and pair configured gateways
     #[command(subcommand)]
     Gateway(gateway::Command),

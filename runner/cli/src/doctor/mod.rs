@@ -151,7 +151,7 @@ async fn docker_check(docker: &Result<Docker, docker::Error>) -> Check {
         Err(error) => Check::broken(
             DOCKER,
             error,
-            "start Docker (`scripts/docker.sh start` where no init system does), or set sandbox.docker_socket",
+            "start Docker (`systemctl start docker`, or `dockerd` without systemd), or set sandbox.docker_socket",
         ),
     }
 }
@@ -179,7 +179,7 @@ fn agents_check(statuses: &[AgentStatus]) -> Check {
     Check::broken(
         AGENTS,
         faults.join("\n"),
-        "follow the advice above; `make images` builds the image that ships",
+        "follow the advice above; `sluice images build` builds the image that ships",
     )
 }
 

@@ -324,7 +324,8 @@ fn advice(image: &Image) -> String {
         "pull or load that very image, or pin the one that is here (`docker images --digests --no-trunc`)"
             .to_owned()
     } else if image.as_str().starts_with(OWN_IMAGES) {
-        "build it with `make images`, or name another one for the agent".to_owned()
+        "`sluice images load` or `sluice images build` brings it, or name another one for the agent"
+            .to_owned()
     } else {
         format!("`docker pull {image}` or build it, or name another one for the agent")
     }
@@ -417,7 +418,7 @@ mod tests {
     #[test]
     fn advice_on_an_image_fits_its_origin() {
         let advice = |image: &str| advice(&image.parse().unwrap());
-        assert!(advice("sluicegate/sandbox-runtime:latest").contains("make images"));
+        assert!(advice("sluicegate/sandbox-runtime:latest").contains("sluice images build"));
         assert!(advice("debian:bookworm").contains("docker pull debian:bookworm"));
         assert!(advice(&format!("debian@sha256:{}", "0".repeat(64))).contains("that very image"));
     }

@@ -110,7 +110,7 @@ impl fmt::Display for BlockReason {
             }
             Self::NoImage(image) => docker::Error::NoImage { image: image.clone() }.fmt(f),
             Self::NotInstalled(image) => {
-                write!(f, "its image {image} is not on this host: `scripts/setup.sh openclaw` builds it")
+                write!(f, "its image {image} is not on this host: `sluice images load FILE` brings it from an archive")
             }
             Self::NoVolume(volume) => docker::Error::NoVolume { volume: volume.clone() }.fmt(f),
             Self::NoModel => f.write_str("it has no model and runs only with `sluice run --model`: set its `model`, or upstream.default_model"),

@@ -7,7 +7,7 @@ use platform_runtime::{settings::Image, terminal};
 use serde_json::json;
 
 use super::super::{Context, Error, exit::Exit};
-use crate::agent_images::{self, Entry, EntryFile, ImageBuild, Recipe};
+use crate::agent_images::{self, DockerProgram, Entry, EntryFile, Recipe};
 
 #[derive(clap::Args)]
 pub(super) struct AddArguments {
@@ -66,14 +66,15 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
         io::stderr(),
         "building {image}: {title} {version}, package {package} (about {download_mib} MiB)"
     )?;
-    let build = ImageBuild {
-        recipe: &recipe,
-        image: &image,
-        base: arguments.base.as_ref().map(Image::as_str),
+    let docker = DockerProgram {
         socket: &context.settings.sandbox.docker_socket,
         environment: &context.sources.environment,
     };
-    build.run().await?;
+    let base = match &arguments.base {
+        Some(base) => base.as_str(),
+        None => docker.agent_base().await?,
+    };
+    docker.build(&image, base, recipe.context()).await?;
     // The file may have changed meanwhile.
     let text = text()?;
     context.sources.check(&text)?;
@@ -100,8 +101,11 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
 pub(in crate::commands) const fn exit_code(error: &agent_images::Error) -> Exit {
     use agent_images::Error;
     match error {
-        Error::Unknown { .. } | Error::Exists { .. } => Exit::Usage,
+        Error::Unknown { .. } | Error::Exists { .. } | Error::NoArchive(_) | Error::Archive { .. } => {
+            Exit::Usage
+        }
         Error::NoBase { .. }
+        | Error::NoProgram(_)
         | Error::NoDocker(_)
         | Error::DockerUnavailable { .. }
         | Error::Platform { .. } => Exit::Unavailable,

@@ -8,24 +8,21 @@ use super::{
     super::{Context, Error, exit::Exit, table::Table},
     Arguments,
 };
-use crate::agent_images::{ImageBuild, Recipe};
+use crate::agent_images::{DockerProgram, Recipe};
 
 /// Lists the coding agents that ship.
 pub(super) async fn list(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let mut table = Table::new(["AGENT", "NAME", "VERSION", "PACKAGE", "ADDED", "IMAGE"]);
     let mut listed = Vec::new();
+    let docker = DockerProgram {
+        socket: &context.settings.sandbox.docker_socket,
+        environment: &context.sources.environment,
+    };
     for recipe in &Recipe::all() {
         let entry = context.settings.agents.iter().find(|(id, _)| id.to_string() == recipe.agent());
         let image = entry.map_or_else(|| recipe.image(), |(_, agent)| agent.image.to_string());
-        let build = ImageBuild {
-            recipe,
-            image: &image,
-            base: None,
-            socket: &context.settings.sandbox.docker_socket,
-            environment: &context.sources.environment,
-        };
         // Without Docker the list is still of use.
-        let has_image = build.has_image(&image).await.ok();
+        let has_image = docker.has_image(&image).await.ok();
         let Recipe { name, title, version, package, registry, .. } = recipe;
         listed.push(json!({
             "name": name, "title": title, "version": version, "registry": registry, "package": package,
