@@ -1,5 +1,5 @@
-//! Locks directories. One process at a time holds a lock, and the kernel releases it when that process ends, in any
-//! way. The caller decides what a lock held elsewhere means and how long to wait for it.
+//! Locks directories. One process at a time holds a lock, or several share it, and the kernel releases it when they end,
+//! in any way. The caller decides what a lock held elsewhere means and how long to wait for it.
 
 use std::{fs::File, io, os::unix::fs::MetadataExt, path::Path};
 
@@ -8,12 +8,22 @@ use rustix::{
     io::Errno,
 };
 
-/// An exclusive lock of a directory, released on drop.
+/// A lock of a directory, released on drop.
 #[derive(Debug)]
 pub struct Lock(#[expect(dead_code, reason = "closing the file releases the lock")] File);
 
 impl Lock {
-    /// Returns the lock of `dir`. `None` if another process or handle holds it, or if the directory is missing or was
+    /// Shares the lock of `dir` with others that share it. Waits while one holds it alone.
+    ///
+    /// # Errors
+    /// If the directory is missing, or the system refuses.
+    pub fn share(dir: &Path) -> io::Result<Self> {
+        let file = File::open(dir)?;
+        flock(&file, FlockOperation::LockShared)?;
+        Ok(Self(file))
+    }
+
+    /// Returns the lock of `dir` for this process alone. `None` if another process or handle holds it, or if the directory is missing or was
     /// removed meanwhile.
     ///
     /// # Errors
@@ -46,6 +56,10 @@ mod tests {
         let first = Lock::attempt(&locked).unwrap().expect("no process has it");
         assert!(Lock::attempt(&locked).unwrap().is_none(), "this process has it");
         drop(first);
+        assert!(Lock::attempt(&locked).unwrap().is_some());
+        let shared = [Lock::share(&locked).unwrap(), Lock::share(&locked).unwrap()];
+        assert!(Lock::attempt(&locked).unwrap().is_none(), "two share it");
+        drop(shared);
         assert!(Lock::attempt(&locked).unwrap().is_some());
     }
 }

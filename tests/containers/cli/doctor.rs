@@ -1,7 +1,8 @@
 //! `sluice doctor` where something depends on what is broken, and how a person sees it.
 
 use bench::upstream::ScriptedUpstream;
-use harness::{KeyRejectingUpstream, World};
+use harness::{KeyRejectingUpstream, Up, World};
+use rustix::process::Signal;
 
 /// The report says how to fix it.
 #[tokio::test]
@@ -40,7 +41,7 @@ async fn doctor_tells_the_upstream_from_the_proxy() {
 /// A check that depends on something broken is not guessed at.
 #[tokio::test]
 async fn doctor_reports_dependents_as_unknown() {
-    const NO_DOCKER: [&str; 8] = [
+    const NO_DOCKER: [&str; 9] = [
         "broken   docker: ",
         "         fix: ",
         "unknown  agents: needs docker",
@@ -49,8 +50,9 @@ async fn doctor_reports_dependents_as_unknown() {
         "ok       proxy: ",
         "ok       upstream: ",
         "unknown  socket in a container: needs docker",
+        "ok       worker: none: ",
     ];
-    const NO_PROXY: [&str; 8] = [
+    const NO_PROXY: [&str; 9] = [
         "ok       docker: ",
         "ok       agents: ",
         "ok       store: ",
@@ -59,6 +61,7 @@ async fn doctor_reports_dependents_as_unknown() {
         "         fix: ",
         "unknown  upstream: needs proxy",
         "unknown  socket in a container: needs proxy",
+        "ok       worker: none: ",
     ];
     let world = World::start().await;
     for (setting, begins) in
@@ -73,4 +76,21 @@ async fn doctor_reports_dependents_as_unknown() {
             assert!(line.starts_with(begin), "{line:?} does not begin with {begin:?}");
         }
     }
+}
+
+/// Without `sluice up` an ordered run waits, and both commands say so.
+#[tokio::test]
+async fn a_missing_worker_is_told() {
+    let world = World::start().await;
+    let order = |run| ["run", "--detach", "--run-id", run, "q"];
+    let waits = "nothing executes runs here now: it waits until `sluice up` runs";
+    let alone = world.sluice().run(&order("r1")).await;
+    assert_eq!((alone.code, alone.stdout.trim()), (Some(0), "r1"), "{alone:?}");
+    assert!(alone.stderr.contains(waits), "{alone:?}");
+    let up = Up::start(world.sluice()).await;
+    let ordered = world.sluice().run(&order("r2")).await;
+    assert_eq!((ordered.code, ordered.stderr.as_str()), (Some(0), ""), "{ordered:?}");
+    let doctor = world.sluice().run(&["doctor"]).await;
+    assert!(doctor.stdout.contains("ok       worker: executes runs of the API"), "{doctor:?}");
+    up.stop(Signal::TERM).await;
 }

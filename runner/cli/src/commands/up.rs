@@ -22,7 +22,7 @@ use runner_engine::{
     agents::Catalog,
     context::EngineHandles,
     observer::Observer,
-    worker::{self, AtEnd},
+    worker::{self, AtEnd, Presence},
 };
 use runner_gateways::managed;
 use runner_repos::Refresher;
@@ -67,6 +67,10 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     warn_of_other_supervisor(&data_plane).await;
     let api = Api::bind(&settings.api)?;
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
+    // Before it says that it is ready, so that a command right after that finds it.
+    let _presence = Presence::show(&settings.sandbox.state_dir).inspect_err(|error| {
+        tracing::warn!(error = report::chain(error), "other commands will say that nothing executes runs");
+    });
     announce(context, &proxy, &health, api.as_ref())?;
     let obstacles = doctor::obstacles(settings, &data_plane).await;
     announce_readiness(obstacles.into_iter().chain(store_problem).collect())?;

@@ -19,6 +19,7 @@ use runner_engine::{
     context::EngineHandles,
     request::RunRequest,
     run::{self, LeasedRun},
+    worker::Presence,
 };
 use runner_gateways::managed;
 use runner_store::{self as store, Store};
@@ -42,6 +43,7 @@ const WORKSPACES: &str = "workspaces";
 const PROXY: &str = "proxy";
 const UPSTREAM: &str = "upstream";
 const GATEWAYS: &str = "gateways";
+const WORKER: &str = "worker";
 const SOCKET: &str = "socket in a container";
 const PRIVATE_FILES: &str = "private files";
 const UNOPENED: &str = "runs that are not open";
@@ -91,9 +93,20 @@ pub(crate) async fn run_checks(
         }
         _ => Check::unknown(SOCKET, obstacle.unwrap_or(DOCKER)),
     });
+    checks.push(worker_check(settings));
     checks.extend(gateways_check(settings).await);
     checks.extend(unopened);
     checks
+}
+
+/// Says whether ordered runs are executed. Without a worker they wait, and `sluice run` executes its own.
+fn worker_check(settings: &Settings) -> Check {
+    let found = if Presence::is_shown(&settings.sandbox.state_dir) {
+        "executes runs of the API, of gateways and of `sluice run --detach`"
+    } else {
+        "none: runs of the API, of gateways and of `sluice run --detach` wait until `sluice up` runs"
+    };
+    Check::ok(WORKER, found.to_owned())
 }
 
 /// Checks that other users cannot change the configuration in `file`, and can neither change nor read state and

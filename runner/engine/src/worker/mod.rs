@@ -6,6 +6,7 @@
 
 mod active;
 mod claim;
+mod presence;
 
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
@@ -17,6 +18,7 @@ use runner_workspace::{self as workspace, Workspaces};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio_util::sync::CancellationToken;
 
+pub use self::presence::Presence;
 use crate::{
     agents::Catalog,
     context::EngineHandles,

@@ -34,6 +34,7 @@ use runner_engine::{
     request::RunRequest,
     run::{self, LeaseError, LeasedRun, RunResult},
     thread::read_thread_key,
+    worker::Presence,
 };
 use runner_store::{self as store, Created, Store};
 use runner_telemetry::traces::{self, SpanQueue};
@@ -169,6 +170,12 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     if detach {
         staging.add(&mut request, &files)?;
         let submitted = submit(&store, &request, &settings.accounts, output).await;
+        if submitted.is_ok() && !Presence::is_shown(&settings.sandbox.state_dir) {
+            writeln!(
+                io::stderr(),
+                "sluice: nothing executes runs here now: it waits until `sluice up` runs"
+            )?;
+        }
         if submitted.is_err() {
             staging.discard(&store, &request).await;
         }
