@@ -51,7 +51,7 @@ pub enum Error {
         source: sqlx::Error,
     },
     /// The file with this host's id cannot be used.
-    #[error("{} {fault}", path.display())]
+    #[error("the file {} with this host's id cannot be used", path.display())]
     HostId {
         /// Path of the file.
         path: PathBuf,
@@ -365,7 +365,7 @@ pub enum Error {
 #[derive(Debug, thiserror::Error)]
 pub enum HostIdFault {
     /// The system refuses.
-    #[error("cannot be {action}: check `sandbox.state_dir`, and who may write there")]
+    #[error("it cannot be {action}: check `sandbox.state_dir`, and who may write there")]
     Unusable {
         /// Operation that failed.
         action: &'static str,
@@ -375,7 +375,7 @@ pub enum HostIdFault {
     },
     /// The file does not contain an id.
     #[error(
-        "holds no host id: put back its 32 digits, or remove it and move the store here with `sluice store adopt`"
+        "it holds no host id: put back its 32 digits, or remove it and move the store here with `sluice store adopt`"
     )]
     NoId,
 }

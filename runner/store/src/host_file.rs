@@ -141,7 +141,7 @@ mod tests {
     fn an_exposed_or_invalid_id_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join(FILE);
-        let refused = || HostIdentity::of(dir.path()).unwrap_err().to_string();
+        let refused = || platform_runtime::report::chain(&HostIdentity::of(dir.path()).unwrap_err());
         fs::write(&file, "").unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(refused().contains("holds no host id"), "{}", refused());

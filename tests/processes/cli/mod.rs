@@ -9,5 +9,6 @@ mod limits;
 mod models;
 mod principals;
 mod references;
+mod rights;
 mod token;
 mod usage;

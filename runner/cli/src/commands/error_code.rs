@@ -179,7 +179,17 @@ impl ErrorFormat {
             drop(print_json(&error.json()));
         }
         report::error("sluice", error);
+        if !rustix::process::geteuid().is_root() && was_forbidden(error) {
+            drop(writeln!(io::stderr(), "sluice: next: run it as root, `sudo sluice …`"));
+        }
     }
+}
+
+/// Returns whether the system has refused something that root may do.
+fn was_forbidden(error: &Error) -> bool {
+    let causes = std::iter::successors(Some(error as &dyn std::error::Error), |error| error.source());
+    let mut causes = causes.filter_map(|error| error.downcast_ref::<io::Error>());
+    causes.any(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
 /// Reports a command line that cannot be parsed, and ends the process. Help and version are no errors.
