@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     api::Api,
     ask::Ask,
-    ledger::{Call, Reported},
+    ledger::{Call, Generation, Reported},
     script::{Content, Cost, Fate, Figures, Script},
     steps::{self, Step},
     usage::{Price, Usage},
@@ -92,6 +92,12 @@ impl Answer {
         };
         let breaks_off = matches!(script.fate, Fate::ErrorMid(_));
         self.usage.filter(|_| has_usage_field && !breaks_off).map(|usage| usage.reported(ask.api))
+    }
+
+    /// Returns what is generated, if the script completes it.
+    pub(super) fn generation(&self, ask: &Ask, script: &Script) -> Option<Generation> {
+        let usage = self.usage.filter(|_| script.fate == Fate::Complete)?.reported(ask.api);
+        Some(if ask.is_streamed() { Generation::Streamed(usage) } else { Generation::InOnePiece(usage) })
     }
 
     pub(super) fn id(&self, prefix: &str) -> String {

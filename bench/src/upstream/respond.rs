@@ -90,6 +90,8 @@ async fn answer(mut call: Call, api: Api, body: &[u8]) -> Outcome {
         Ok(script) => script,
         Err(error) => return Ok(refuse(call, Some(api), StatusCode::BAD_REQUEST, &error.to_string())),
     };
+    let said = Answer::to(&ask, &script, &call);
+    call.generates(said.generation(&ask, &script));
     if let Some(pause) = script.first_byte {
         tokio::time::sleep(pause).await;
     }
@@ -106,21 +108,21 @@ async fn answer(mut call: Call, api: Api, body: &[u8]) -> Outcome {
             Ok(refuse(call, Some(api), StatusCode::INTERNAL_SERVER_ERROR, MID_ERROR))
         }
         Fate::Complete | Fate::Stall(_) | Fate::Cut(_) | Fate::CutAt(_) | Fate::ErrorMid(_) => {
-            Ok(play(call, &ask, &script))
+            Ok(play(call, &ask, &script, &said))
         }
     }
 }
 
-fn play(mut call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
-    let answer = Answer::to(ask, script, &call);
+fn play(mut call: Call, ask: &Ask, script: &Script, answer: &Answer) -> Response<Playback> {
     call.reports(answer.reported(ask, script));
     let cost = answer.price.map(|price| price.header());
     let streamed = ask.is_streamed();
     let built =
-        if streamed { stream(call, ask, script, &answer) } else { document(call, ask, script, &answer) };
+        if streamed { stream(call, ask, script, answer) } else { document(call, ask, script, answer) };
     let mut response = match built {
         Ok(response) => response,
-        Err((call, error)) => {
+        Err(failed) => {
+            let (call, error) = *failed;
             return refuse(call, Some(ask.api), StatusCode::INTERNAL_SERVER_ERROR, &error.to_string());
         }
     };
@@ -131,7 +133,7 @@ fn play(mut call: Call, ask: &Ask, script: &Script) -> Response<Playback> {
     response
 }
 
-type Built = Result<Response<Playback>, (Call, serde_json::Error)>;
+type Built = Result<Response<Playback>, Box<(Call, serde_json::Error)>>;
 
 fn stream(call: Call, ask: &Ask, script: &Script, answer: &Answer) -> Built {
     let events = ask.api.events(ask, answer);
@@ -141,7 +143,7 @@ fn stream(call: Call, ask: &Ask, script: &Script, answer: &Answer) -> Built {
             let beats = staging::streamed(script, events, error);
             Ok(response(StatusCode::OK, EVENTS, Playback::streamed(call, beats)))
         }
-        (Err(error), _) | (_, Err(error)) => Err((call, error)),
+        (Err(error), _) | (_, Err(error)) => Err(Box::new((call, error))),
     }
 }
 
@@ -152,7 +154,7 @@ fn document(call: Call, ask: &Ask, script: &Script, answer: &Answer) -> Built {
             let beats = staging::whole(script, body);
             Ok(response(StatusCode::OK, JSON, Playback::whole(call, beats, length)))
         }
-        Err(error) => Err((call, error)),
+        Err(error) => Err(Box::new((call, error))),
     }
 }
 

@@ -86,6 +86,30 @@ async fn a_client_that_leaves_sending_is_gone() {
 }
 
 #[tokio::test]
+async fn a_left_answer_is_generated_as_at_litellm() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let table = [
+        ("fake-words9-gap60000ms", Mode::Whole, Some(9)),
+        ("fake-words9-firstbyte60000ms", Mode::Whole, Some(9)),
+        ("fake-words9-firstbyte60000ms", Mode::Streamed, Some(0)),
+        ("fake-hang", Mode::Whole, None),
+        ("fake-stall2", Mode::Whole, None),
+    ];
+    for (seq, (model, mode, output)) in (1..).zip(table) {
+        let client = send(&upstream, &request(CHAT, model, mode)).await;
+        upstream.ledger().wait_for(seq, PATIENCE).await.unwrap();
+        drop(client);
+        let entry = entry(&upstream, seq as u64).await;
+        assert!(matches!(entry.ending, Ending::ClientGone { .. }), "{entry:?}");
+        assert_eq!(entry.generated.map(|usage| usage.output), output, "{model} {mode:?}");
+        assert_eq!(entry.reported, None);
+    }
+    // Control: a stream that is read to its end is generated whole.
+    ask(&upstream, CHAT, "fake-words9", Mode::Streamed).await.ended.unwrap();
+    assert_eq!(entry(&upstream, 6).await.generated.unwrap().output, 9);
+}
+
+#[tokio::test]
 async fn a_stop_ends_everything_before_it_returns() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let (ledger, address) = (upstream.ledger(), upstream.address());

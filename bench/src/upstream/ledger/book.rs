@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::{Ending, Entry, Reported, export};
+use super::{Ending, Entry, Generation, Reported, export};
 
 pub(super) struct Book {
     pub(super) entries: Vec<Entry>,
@@ -39,6 +39,22 @@ pub(super) struct End {
     pub(super) events: usize,
     /// The usage in the answer, if it was handed over whole.
     pub(super) reports: Option<Reported>,
+    /// The answer that was being generated.
+    pub(super) generates: Option<Generation>,
+}
+
+impl End {
+    fn generated(self) -> Option<Reported> {
+        match (self.generates?, self.outcome) {
+            (Generation::InOnePiece(usage), _) | (Generation::Streamed(usage), Outcome::Answered) => {
+                Some(usage)
+            }
+            (Generation::Streamed(usage), Outcome::Cut | Outcome::Dropped) => {
+                let sent = u64::try_from(self.events).unwrap_or(u64::MAX);
+                Some(Reported { output: usage.output.min(sent), ..usage })
+            }
+        }
+    }
 }
 
 impl Book {
@@ -62,7 +78,7 @@ impl Book {
 
     /// Ends the request `seq`. If a test has cleared the ledger meanwhile, this has no effect.
     pub(super) fn end(&mut self, seq: u64, end: End) {
-        let End { outcome, events, reports } = end;
+        let End { outcome, events, reports, .. } = end;
         let (at, after_events) = (Instant::now(), events);
         let ending = match outcome {
             Outcome::Answered => Ending::Answered { events, at },
@@ -73,6 +89,7 @@ impl Book {
         if let Some(entry) = self.entry_mut(seq) {
             entry.ending = ending;
             entry.reported = reports.filter(|_| matches!(ending, Ending::Answered { .. }));
+            entry.generated = end.generated().filter(|_| !matches!(ending, Ending::UpstreamStopped { .. }));
             self.transcribe(seq);
         }
     }

@@ -8,7 +8,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use bytes::{Bytes, BytesMut};
 use http::request::Parts;
 
-use super::{End, Ending, Entry, Ledger, Outcome, Reported};
+use super::{End, Ending, Entry, Generation, Ledger, Outcome, Reported};
 
 /// A request in the ledger. The last call of [`answered`](Self::answered) or [`cut`](Self::cut), or else the drop, is
 /// its end.
@@ -17,6 +17,7 @@ pub(in crate::upstream) struct Call {
     seq: u64,
     unix_seconds: u64,
     reports: Option<Reported>,
+    generates: Option<Generation>,
     stage: Stage,
 }
 
@@ -43,9 +44,10 @@ impl Call {
             body: Bytes::new(),
             ending: Ending::Arriving,
             reported: None,
+            generated: None,
         });
         let stage = Stage::Arriving { body: BytesMut::new() };
-        Self { ledger, seq, unix_seconds: since_1970.as_secs(), reports: None, stage }
+        Self { ledger, seq, unix_seconds: since_1970.as_secs(), reports: None, generates: None, stage }
     }
 
     /// Returns the request's number in the ledger.
@@ -86,6 +88,11 @@ impl Call {
         self.reports = usage;
     }
 
+    /// Sets what is being generated.
+    pub(in crate::upstream) fn generates(&mut self, generation: Option<Generation>) {
+        self.generates = generation;
+    }
+
     /// Counts a content event that was handed to the connection.
     pub(in crate::upstream) fn sent_content(&mut self) {
         if let Stage::Answering { events } = &mut self.stage {
@@ -108,7 +115,8 @@ impl Call {
             self.received();
         }
         if let Stage::Answering { events } = std::mem::replace(&mut self.stage, Stage::Ended) {
-            self.ledger.end(self.seq, End { outcome, events, reports: self.reports });
+            let Self { reports, generates, .. } = *self;
+            self.ledger.end(self.seq, End { outcome, events, reports, generates });
         }
     }
 }

@@ -5,8 +5,8 @@ use std::time::Instant;
 use bytes::Bytes;
 use serde_json::Value;
 
-/// A request: a copy of the ledger's entry at one moment. Only [`ending`](Self::ending) and
-/// [`reported`](Self::reported) ever change.
+/// A request: a copy of the ledger's entry at one moment. Only [`ending`](Self::ending),
+/// [`reported`](Self::reported) and [`generated`](Self::generated) ever change.
 #[derive(Debug, Clone)]
 pub struct Entry {
     /// Position among all requests, from 1, in the order in which their heads arrived. Never used twice.
@@ -28,6 +28,9 @@ pub struct Entry {
     pub ending: Ending,
     /// Usage that was reported, once the whole answer was handed to the connection.
     pub reported: Option<Reported>,
+    /// Usage that LiteLLM would charge, once the request has ended: it goes on with an answer in one piece whose client
+    /// has left, and ends a stream there. Only of scripts whose answer is complete.
+    pub generated: Option<Reported>,
 }
 
 /// Token counts that an answer reported.
@@ -39,6 +42,15 @@ pub struct Reported {
     pub output: u64,
     /// Tokens of the prompt that were read from a cache.
     pub cached: u64,
+}
+
+/// Answer that is being generated, with the usage of all of it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::upstream) enum Generation {
+    /// In one piece: it is generated to its end, whether or not its client waits.
+    InOnePiece(Reported),
+    /// Event by event: it is generated as far as it is sent.
+    Streamed(Reported),
 }
 
 /// End of a request, and its time. Counts are of content events, as in [`Fate`](crate::upstream::Fate); a body that is

@@ -25,6 +25,7 @@ use tokio::sync::watch;
 use book::{Book, End, Outcome, Transcript};
 
 pub(super) use call::Call;
+pub(super) use entry::Generation;
 pub use entry::{Ending, Entry, Reported};
 
 /// Handle of the ledger. Clones share the same entries.
