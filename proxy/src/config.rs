@@ -204,6 +204,7 @@ impl Config {
         Snapshot {
             header_read_timeout: self.settings.proxy.connections.header_read_timeout.duration(),
             keep_alive_timeout: self.settings.proxy.connections.keep_alive_timeout.duration(),
+            client_gone_timeout: self.settings.proxy.connections.client_gone_timeout.duration(),
             authorization: self.authorization.clone(),
             admin: self.admin.clone(),
             redacted_terms: redacted_terms.into(),

@@ -9,7 +9,7 @@ use platform_core::{
     budget::{Budget, Limit, LimitView},
     control::AccountView,
     grant::RunGrant,
-    record::{JournalLine, Outcome},
+    record::{JournalLine, Outcome, TokensSource},
 };
 use platform_runtime::task;
 use serde_json::json;
@@ -272,7 +272,7 @@ impl Findings {
     fn add(&mut self, JournalLine { record, .. }: &JournalLine) {
         let tokens = record.tokens.input + record.tokens.output;
         *self.outcomes.entry(record.outcome.to_string()).or_default() += 1;
-        if record.outcome == Outcome::Complete {
+        if record.tokens_source == TokensSource::Exact {
             self.largest_call = self.largest_call.max(tokens);
         }
         for found in

@@ -95,7 +95,7 @@ impl World {
         fs::set_permissions(dir.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
         let config = format!(
             "[upstream]\n{settings}\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
-             [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain_timeout = '2s'\n\
+             [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain_timeout = '2s'\nclient_gone_timeout = '500ms'\n\
              [sandbox]\nstate_dir = '{root}/runner'\nworkspace_dir = '{root}/workspaces'\ngateway_dir = '{root}/gateways'\ndocker_socket = '{root}/docker.sock'\ninstallation = '{}'\n\
              [store]\nurl = 'sqlite://{root}/store/sluice.db'\n{toml}\n",
             dir.path().file_name().unwrap().to_string_lossy(),
@@ -237,6 +237,16 @@ impl World {
         let config = fs::read_to_string(self.config()).unwrap();
         assert!(config.contains(piece), "no {piece} in {config}");
         fs::write(self.config(), config.replace(piece, other)).unwrap();
+    }
+
+    /// Sets for how long calls of later connections go on after their client has left.
+    ///
+    /// # Panics
+    /// If the proxy does not take it.
+    pub async fn bound_left_calls(&self, bound: &str) {
+        self.reconfigure("client_gone_timeout = '500ms'", &format!("client_gone_timeout = '{bound}'"));
+        let reloaded = self.sluice().run(&["reload"]).await;
+        assert!(reloaded.stdout.contains("proxy.client_gone_timeout\n"), "{reloaded:?}");
     }
 
     /// Changes the configuration so that processes that read it from now on use the Docker on `socket`, past the canary

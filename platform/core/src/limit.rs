@@ -158,6 +158,8 @@ pub mod data_plane {
     /// Longest time that a connection may be idle between two calls. An agent thinks and works in between; one that
     /// returns later opens a new connection.
     pub const KEEP_ALIVE: Millis = Millis::seconds(300);
+    /// Longest time that a call goes on after its client has left: most answers end sooner, and no client waits for one.
+    pub const CLIENT_GONE: Millis = Millis::seconds(120);
     /// Connections of one run at a time, many more than calls that it may have in flight.
     pub const RUN_CONNECTIONS: u32 = 512;
     /// Connections on the shared listener at a time.

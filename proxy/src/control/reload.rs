@@ -15,7 +15,7 @@ use super::Control;
 use crate::config::Config;
 
 /// Settings that can change while the proxy runs. An entry is a key; one that ends in a dot means all keys below it.
-const RELOADABLE: [&str; 17] = [
+const RELOADABLE: [&str; 18] = [
     "accounts.",
     "prices.",
     "runs.",
@@ -27,6 +27,7 @@ const RELOADABLE: [&str; 17] = [
     "proxy.drain_abort_timeout",
     "proxy.header_read_timeout",
     "proxy.keep_alive_timeout",
+    "proxy.client_gone_timeout",
     "proxy.control_uids",
     "proxy.extra_body_fields",
     "proxy.max_body_memory_per_run",

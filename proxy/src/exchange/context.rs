@@ -20,6 +20,8 @@ pub(crate) struct Snapshot {
     pub(crate) header_read_timeout: Duration,
     /// Longest time that a client's connection may be idle between two calls.
     pub(crate) keep_alive_timeout: Duration,
+    /// Longest time that a call goes on after its client has left.
+    pub(crate) client_gone_timeout: Duration,
     /// The upstream's credential.
     pub(crate) authorization: Option<HeaderValue>,
     /// Credential that mints keys, if each run has one of its own.

@@ -1,8 +1,11 @@
 //! Sends the request to the upstream, once, and returns the head of the answer.
+//!
+//! LiteLLM goes on with a call that its client leaves before the head, and with each whole answer, and charges it. Such
+//! a call goes on here, too, so that its record is exact. A stream ends with its client.
 
 use std::sync::{Arc, atomic::Ordering};
 
-use http::{Request, Response};
+use http::{Request, Response, header};
 use hyper::body::Incoming;
 use platform_core::{
     money::NanoDollars,
@@ -18,6 +21,7 @@ use crate::{
     pieces::Pieces,
     refusal::{Late, Refused},
     upstream::{Connection, Error},
+    usage::Format,
 };
 
 /// The head of an answer, its body still to come, and the connection that brings it.
@@ -29,7 +33,10 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
     exchange.mark_in_flight().await?;
     exchange.connection_state().await_upstream(Timeout::FirstByte);
     let connection_state = exchange.connection_state().clone();
-    let sent = context.upstream.send(request, |connection| exchange.connected(connection));
+    let sent = context.upstream.send(request, |connection| {
+        exchange.connected(connection);
+        exchange.connection_state().outlive_client();
+    });
     match connection_state.within_timeouts(sent).await {
         Ok(Ok(answer)) => {
             exchange.head_received(&answer.0);
@@ -46,6 +53,12 @@ pub(super) async fn send(exchange: &mut Exchange, request: Request<Pieces>) -> R
 /// Refuses a call that cannot reach the upstream, before any of its body is read.
 pub(super) fn check(exchange: &Exchange) -> Result<(), Refused> {
     exchange.context().upstream.check().map_err(|error| refusal_for(&error))
+}
+
+/// Returns whether `answer` is a stream of events, which the upstream cancels if nothing reads it.
+fn is_stream(answer: &Response<Incoming>) -> bool {
+    let content_type = answer.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    answer.status().is_success() && Format::of(content_type) == Format::Events
 }
 
 fn refusal_for(error: &Error) -> Refused {
@@ -96,6 +109,9 @@ impl Exchange {
     /// Notes that the head of the upstream's answer has come.
     fn head_received(&mut self, answer: &Response<Incoming>) {
         self.connection_state.arrived();
+        if is_stream(answer) {
+            self.connection_state.end_with_client();
+        }
         self.status = answer.status();
         let status = answer.status().as_u16();
         let cost = answer

@@ -31,7 +31,11 @@ impl CallService for Arc<ServeContext> {
 
     fn idle_timeouts(&self) -> IdleTimeouts {
         let snapshot = self.snapshot.load();
-        IdleTimeouts { head: snapshot.header_read_timeout, keep_alive: snapshot.keep_alive_timeout }
+        IdleTimeouts {
+            head: snapshot.header_read_timeout,
+            keep_alive: snapshot.keep_alive_timeout,
+            client_gone: snapshot.client_gone_timeout,
+        }
     }
 
     fn respond(&self, ingress: &Ingress, request: Request<Incoming>) -> impl Future<Output = Response<Body>> {

@@ -24,7 +24,10 @@ impl Exchange {
         let duration = self.elapsed_us();
         let Some(builder) = self.builder.take() else { return Durable::Now };
         let rate = self.output_rate(&builder, duration);
-        let record = builder.finish(outcome, duration, rate);
+        let mut record = builder.finish(outcome, duration, rate);
+        if outcome == Outcome::Complete && self.connection_state.has_outlived_client() {
+            record.outcome = Outcome::ClientGone;
+        }
         self.trace(|| ended(&record));
         if let Some(reservation) = self.reservation.take().filter(|_| outcome != Outcome::Refused) {
             reservation.settle(record.tokens, record.cost_nanodollars.unwrap_or_default());
@@ -98,6 +101,7 @@ impl Exchange {
     /// Returns the outcome of a call that ends here without a stated reason.
     fn early_end(&self) -> Outcome {
         match self.run.cut() {
+            _ if self.connection_state.has_outlived_client() => Outcome::ClientGone,
             Some(Closing::Closed | Closing::Expired | Closing::Replaced) => Outcome::RunClosed,
             Some(Closing::Shutdown) => Outcome::Interrupted,
             None if self.connection_state.is_listener_closed() => Outcome::RunClosed,

@@ -193,6 +193,7 @@ mod tests {
             max_shared: 4096,
             header_read_timeout: Millis::seconds(1),
             keep_alive_timeout: Millis::seconds(1),
+            client_gone_timeout: Millis::seconds(1),
             max_header_memory: ByteSize::mib(1),
             max_header_memory_per_listener: ByteSize::mib(1),
         };

@@ -52,6 +52,8 @@ struct ActiveCall {
     stage: CallStage,
     /// Refusal by which an operator has stopped the call. It stays, also if the freeze is lifted at once.
     stopped: Option<Refused>,
+    /// Set while the call goes on also if its client leaves.
+    outlives_client: bool,
     timeouts: ConnectionTimeouts,
     inbound: Inbound,
 }
@@ -65,7 +67,7 @@ pub(crate) struct ConnectionStatus {
     pub(crate) reported: Option<Timeout>,
     /// Bytes that hyper holds and that belong to no call.
     pub(crate) head_bytes: u64,
-    /// Set if the client has left a call that is in flight.
+    /// Set if the client has left a call that is in flight and that ends with it.
     pub(crate) is_abandoned: bool,
 }
 
@@ -104,6 +106,7 @@ impl ConnectionState {
             identity: Identity::None,
             stage: CallStage::Idle,
             stopped: None,
+            outlives_client: false,
             timeouts: ConnectionTimeouts::new(Instant::now()),
             inbound: Inbound::new(),
         };
@@ -117,6 +120,7 @@ impl ConnectionState {
         call.identity = identity;
         call.stage = CallStage::Begun;
         call.stopped = None;
+        call.outlives_client = false;
         call.timeouts.begin_call(now);
         if call.run.as_ref().is_none_or(|other| !Arc::ptr_eq(other, run)) {
             call.run = Some(Arc::clone(run));
@@ -209,10 +213,40 @@ impl ConnectionState {
         call.inbound.received(bytes);
     }
 
-    /// Notes that the client will send nothing more. As with nginx, that ends the call: a bridge turns a close into an
-    /// end of input.
+    /// Notes that the client will send nothing more. As with nginx, it has left then: a bridge turns a close into an end
+    /// of input.
     pub(crate) fn input_ended(&self) {
-        self.call().inbound.end();
+        self.call().input_ended();
+    }
+
+    /// Lets the call in flight go on if its client leaves.
+    pub(crate) fn outlive_client(&self) {
+        self.call().outlives_client = true;
+    }
+
+    /// Ends the call in flight with its client from now on; if the client has left before, now.
+    pub(crate) fn end_with_client(&self) {
+        self.call().outlives_client = false;
+    }
+
+    /// Notes that the client has left, unless the call in flight ends with it. Returns whether the call goes on.
+    pub(crate) fn leave_call(&self) -> bool {
+        let mut call = self.call();
+        if call.outlives_client {
+            call.input_ended();
+        }
+        call.goes_on()
+    }
+
+    /// Returns whether the call in flight goes on without its client.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.call().goes_on()
+    }
+
+    /// Returns whether the client has left the call in flight, which did not end with it.
+    pub(crate) fn has_outlived_client(&self) -> bool {
+        let call = self.call();
+        call.outlives_client && call.is_left()
     }
 
     /// Notes that hyper has passed on a head of `size` bytes.
@@ -235,7 +269,7 @@ impl ConnectionState {
         self.call().timeouts.has_call()
     }
 
-    /// Returns whether the client has left the call that is in flight.
+    /// Returns whether the client has left a call that is in flight and that ends with it.
     pub(crate) fn is_abandoned(&self) -> bool {
         self.call().is_abandoned()
     }
@@ -322,8 +356,25 @@ impl ConnectionState {
 }
 
 impl ActiveCall {
-    const fn is_abandoned(&self) -> bool {
+    fn input_ended(&mut self) {
+        self.inbound.end();
+        if self.outlives_client {
+            self.timeouts.client_left(Instant::now);
+        }
+    }
+
+    const fn is_left(&self) -> bool {
         self.timeouts.has_call() && self.inbound.has_ended()
+    }
+
+    fn is_abandoned(&self) -> bool {
+        self.is_left() && !self.goes_on()
+    }
+
+    /// Returns whether the call goes on without its client. A run that closes waits for no such call.
+    fn goes_on(&self) -> bool {
+        let is_open = || self.run.as_ref().is_some_and(|run| run.closing().is_none());
+        self.outlives_client && self.is_left() && is_open()
     }
 
     fn operator_stop(&mut self, freezes: &Freezes) -> Option<Refused> {

@@ -45,8 +45,18 @@ pub(super) struct SensorIo<S> {
     connection_state: ConnectionState,
     pending_write: PendingWrite,
     is_blocked: bool,
-    /// Set if the last bytes were read together with the end, which hyper has not read yet.
-    holds_end: bool,
+    presence: Presence,
+}
+
+/// Presence of the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// The client is there, as far as hyper knows.
+    Present,
+    /// The last bytes were read together with the end, which hyper has not read yet.
+    Ending,
+    /// The client has left a call that goes on: what is written is discarded.
+    Gone,
 }
 
 impl<S> SensorIo<S> {
@@ -55,10 +65,16 @@ impl<S> SensorIo<S> {
         connection_state: ConnectionState,
         pending_write: PendingWrite,
     ) -> Self {
-        Self { stream, connection_state, pending_write, is_blocked: false, holds_end: false }
+        Self { stream, connection_state, pending_write, is_blocked: false, presence: Presence::Present }
     }
 
-    fn track_write(&mut self, polled: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    /// Returns the result of a write of `length` bytes. hyper ends a call whose client takes no more bytes, also one that
+    /// goes on.
+    fn track_write(&mut self, polled: Poll<io::Result<usize>>, length: usize) -> Poll<io::Result<usize>> {
+        let polled = match polled {
+            Poll::Ready(Err(_)) if self.leave_call() => Poll::Ready(Ok(length)),
+            polled => polled,
+        };
         if self.is_blocked != polled.is_pending() {
             self.is_blocked = polled.is_pending();
             if self.is_blocked {
@@ -68,6 +84,20 @@ impl<S> SensorIo<S> {
             }
         }
         polled
+    }
+
+    /// Takes `length` bytes that have no reader.
+    fn discard(&mut self, length: usize) -> Poll<io::Result<usize>> {
+        self.track_write(Poll::Ready(Ok(length)), length)
+    }
+
+    /// Notes that the client has left. Returns whether its call goes on.
+    fn leave_call(&mut self) -> bool {
+        let goes_on = self.connection_state.leave_call();
+        if goes_on {
+            self.presence = Presence::Gone;
+        }
+        goes_on
     }
 }
 
@@ -93,19 +123,29 @@ impl<S: ClientStream> AsyncRead for SensorIo<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if std::mem::take(&mut self.holds_end) {
-            // hyper ends a connection at its end, even if the request before it has not become a call. The next poll
-            // reads the end.
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
+        match self.presence {
+            Presence::Ending => {
+                // hyper ends a connection at its end, even if the request before it has not become a call. The next
+                // poll reads the end.
+                self.presence = Presence::Present;
+                cx.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+            Presence::Gone if self.connection_state.goes_on() => return Poll::Pending,
+            Presence::Gone | Presence::Present => {}
         }
         let before = buffer.filled().len();
         let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
-        if buffer.filled().len() > before {
+        let has_read = buffer.filled().len() > before;
+        // hyper ends a call at the end of its client.
+        if polled.is_ready() && !has_read && buffer.remaining() > 0 && self.leave_call() {
+            return Poll::Pending;
+        }
+        if has_read {
             self.connection_state.received(&buffer.filled()[before..]);
             if buffer.remaining() > 0 && self.stream.has_ended() {
                 self.connection_state.input_ended();
-                self.holds_end = true;
+                self.presence = Presence::Ending;
             }
         }
         polled
@@ -118,8 +158,11 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
             self.refuse(cx, bytes);
             return Poll::Ready(Ok(bytes.len()));
         }
+        if self.presence == Presence::Gone {
+            return self.discard(bytes.len());
+        }
         let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.track_write(polled)
+        self.track_write(polled, bytes.len())
     }
 
     fn poll_write_vectored(
@@ -127,12 +170,16 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
         cx: &mut Context<'_>,
         pieces: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
+        let length = pieces.iter().map(|piece| piece.len()).sum();
         if self.pending_write.is_none() {
             self.refuse(cx, pieces.first().map_or(&[], |piece| piece));
-            return Poll::Ready(Ok(pieces.iter().map(|piece| piece.len()).sum()));
+            return Poll::Ready(Ok(length));
+        }
+        if self.presence == Presence::Gone {
+            return self.discard(length);
         }
         let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
-        self.track_write(polled)
+        self.track_write(polled, length)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -140,7 +187,11 @@ impl<S: ClientStream> AsyncWrite for SensorIo<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        let flushed = if self.presence == Presence::Gone {
+            Poll::Ready(Ok(()))
+        } else {
+            Pin::new(&mut self.stream).poll_flush(cx)
+        };
         if flushed.is_ready() {
             self.pending_write.flushed();
         }

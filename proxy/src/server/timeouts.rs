@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 use platform_core::{grant::CallTimes, record::Timeout};
 
-/// Timeouts of a connection without a call.
+/// Timeouts of a connection on which no client waits for an answer.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdleTimeouts {
     /// Longest time from the first byte of a request's head to its last.
     pub(crate) head: Duration,
     /// Longest time between two requests.
     pub(crate) keep_alive: Duration,
+    /// Longest time that a call goes on after its client has left.
+    pub(crate) client_gone: Duration,
 }
 
 /// Timeout that has passed.
@@ -23,6 +25,8 @@ pub(crate) enum Expired {
     Idle,
     /// A head began to come and did not end.
     Head,
+    /// The client has left, and its call has gone on for long enough.
+    ClientGone,
     /// A timeout of the call.
     Call(Timeout),
 }
@@ -35,6 +39,8 @@ pub(crate) struct ConnectionTimeouts {
     call_began: Option<Instant>,
     /// Time since which the client has read none of the bytes that are ready for it.
     write_blocked_since: Option<Instant>,
+    /// Time at which the client has left the call, which goes on.
+    client_left: Option<Instant>,
     /// Timeout that was reported to the call, until the call has acted on it.
     reported: Option<Timeout>,
 }
@@ -63,6 +69,7 @@ impl ConnectionTimeouts {
             waiting_for: WaitingFor::FirstRequest(now),
             call_began: None,
             write_blocked_since: None,
+            client_left: None,
             reported: None,
         }
     }
@@ -85,6 +92,11 @@ impl ConnectionTimeouts {
         self.reported = self.reported.filter(|timeout| *timeout != Timeout::Client);
     }
 
+    /// Notes that the client has left the call, which goes on.
+    pub(crate) fn client_left(&mut self, now: impl FnOnce() -> Instant) {
+        self.client_left.get_or_insert_with(now);
+    }
+
     /// Begins a call.
     pub(crate) const fn begin_call(&mut self, now: Instant) {
         self.call_began = Some(now);
@@ -94,6 +106,7 @@ impl ConnectionTimeouts {
     /// Ends a call: the request was answered, and none is in flight.
     pub(crate) const fn end_call(&mut self, now: Instant) {
         self.call_began = None;
+        self.client_left = None;
         self.waiting_for = WaitingFor::NextRequest(now);
         self.reported = None;
     }
@@ -158,7 +171,9 @@ impl ConnectionTimeouts {
         };
         let write = self.write_blocked_since.and_then(|since| deadline(since, times, Timeout::Client));
         let call = self.call_began.and_then(|since| deadline(since, times, Timeout::Call));
-        [waiting, write, call].into_iter().flatten().min_by_key(|(at, _)| *at)
+        let gone = self.client_left.and_then(|since| since.checked_add(idle.client_gone));
+        let gone = gone.map(|at| (at, Expired::ClientGone));
+        [waiting, write, call, gone].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
     /// Returns the timeout that has passed by `now`, if one has. One of the call's own is also reported to
@@ -183,8 +198,11 @@ mod tests {
 
     use super::*;
 
-    const IDLE: IdleTimeouts =
-        IdleTimeouts { head: Duration::from_secs(30), keep_alive: Duration::from_secs(300) };
+    const IDLE: IdleTimeouts = IdleTimeouts {
+        head: Duration::from_secs(30),
+        keep_alive: Duration::from_secs(300),
+        client_gone: Duration::from_secs(15),
+    };
 
     /// Returns timeouts that all differ, so that each can be recognised.
     fn times() -> CallTimes {
@@ -308,6 +326,22 @@ mod tests {
         assert_eq!(fixture.timeouts.reported(), None, "there is no call");
         fixture.timeouts.write_resumed();
         assert_eq!(fixture.next(), Some((325, Expired::Idle)));
+    }
+
+    #[test]
+    fn a_call_goes_on_so_long_without_its_client() {
+        let mut fixture = Fixture::new();
+        fixture.timeouts.begin_call(fixture.at(0));
+        let [two, five, six] = [2, 5, 6].map(|second| fixture.at(second));
+        fixture.timeouts.await_upstream(Timeout::FirstByte, || two);
+        assert_eq!(fixture.next(), Some((22, Expired::Call(Timeout::FirstByte))), "the control");
+        fixture.timeouts.client_left(|| five);
+        fixture.timeouts.client_left(|| six);
+        assert_eq!(fixture.next(), Some((20, Expired::ClientGone)), "from the moment at which it left");
+        assert_eq!(fixture.expire(20), Some(Expired::ClientGone));
+        assert_eq!(fixture.timeouts.reported(), None, "no timeout of the call has passed");
+        fixture.timeouts.end_call(fixture.at(20));
+        assert_eq!(fixture.next(), Some((320, Expired::Idle)));
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod fairness;
 pub(crate) mod framing;
 mod freeze;
 mod hosted_tools;
+mod left_calls;
 mod limits;
 mod metrics;
 mod operation;

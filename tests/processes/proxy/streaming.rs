@@ -92,6 +92,7 @@ const DEPARTURES: [Departure; 5] = [
 #[tokio::test]
 async fn a_client_that_leaves_cancels_its_call_at_once() {
     let world = World::start().await;
+    world.bound_left_calls("0s").await;
     let run = world.run("r1", "acct-1").await;
     let (socat, init) = (Bridge::to(&run.socket).await, Init::to(&run.socket).await);
     let mut calls = 0;

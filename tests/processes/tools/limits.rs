@@ -53,6 +53,7 @@ async fn used_up_calls_stay_used_up_after_a_restart() {
 #[tokio::test]
 async fn calls_are_limited_by_minute_and_in_flight() {
     let tools = Tools::start().await;
+    tools.world.bound_left_calls("1h").await;
     let run = tools.run_within("r1", ToolLimits { calls_per_minute: 2, ..ToolLimits::default() }).await;
     for _ in 0..2 {
         assert_eq!(run.agent.post("/mcp", &message(CLOCK)).await.status, 200);

@@ -65,6 +65,8 @@ pub struct Connections {
     pub header_read_timeout: Millis,
     /// Longest time that a client's connection may be idle between two calls.
     pub keep_alive_timeout: Millis,
+    /// Longest time that a call goes on after its client has left.
+    pub client_gone_timeout: Millis,
     /// Memory of the unfinished request heads of all connections.
     pub max_header_memory: ByteSize,
     /// Memory of the unfinished request heads of one listener.
@@ -94,6 +96,11 @@ impl Connections {
                 "Longest time that a client's connection may be idle between two calls.",
             )
             .renamed_from("keep_alive").or(limit::data_plane::KEEP_ALIVE),
+            client_gone_timeout: field(
+                "client_gone_timeout",
+                "Longest time that a call goes on after its client has left, if the upstream goes on with it as well; with `0s` it is cut at once.",
+            )
+            .may_be_zero().or(limit::data_plane::CLIENT_GONE),
             max_header_memory: field(
                 "max_header_memory",
                 "Memory of the unfinished request heads of all connections. Beyond it the oldest of them are closed.",

@@ -12,7 +12,7 @@ fn error(text: &str) -> String {
 #[test]
 fn no_limit_can_be_zero() {
     // Settings whose documentation gives zero a meaning.
-    const MEAN_SOMETHING: [&str; 14] = [
+    const MEAN_SOMETHING: [&str; 15] = [
         "agents.*.warm_pool_size",
         "billing.markup",
         "gateways.*.drain_timeout",
@@ -21,6 +21,7 @@ fn no_limit_can_be_zero() {
         "prices.*.cached",
         "prices.*.input",
         "prices.*.output",
+        "proxy.client_gone_timeout",
         "proxy.drain_timeout",
         "proxy.token_leeway",
         "runs.*.attempt",
