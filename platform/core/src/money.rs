@@ -36,6 +36,9 @@ pub enum InvalidDollars {
     },
 }
 
+/// Decimal digits of a dollar that are counted.
+const NANO: i32 = 9;
+
 /// Amount that a text names.
 enum ReadDollars {
     Exact(NanoDollars),
@@ -48,16 +51,25 @@ impl NanoDollars {
     /// halves up. Returns `None` for anything that is not a finite amount of at least zero.
     #[must_use]
     pub fn parse_dollars(text: &str) -> Option<Self> {
-        match ReadDollars::of(text)? {
-            ReadDollars::Exact(amount) | ReadDollars::Rounded(amount) => Some(amount),
-        }
+        ReadDollars::of(text, NANO).map(ReadDollars::amount)
+    }
+
+    /// Reads a JSON number of dollars for one thing, and returns the price of a million, rounded likewise.
+    #[must_use]
+    pub fn parse_price_of_million(text: &str) -> Option<Self> {
+        ReadDollars::of(text, NANO + 6).map(ReadDollars::amount)
     }
 }
 
 impl ReadDollars {
-    /// Reads a number; `None` if it is no finite amount of at least zero.
-    fn of(text: &str) -> Option<Self> {
-        const NANO: i32 = 9;
+    const fn amount(self) -> NanoDollars {
+        let (Self::Exact(amount) | Self::Rounded(amount)) = self;
+        amount
+    }
+
+    /// Reads a number, and counts it in units of ten to the power of `-digits_kept`; `None` if it is no finite amount of at
+    /// least zero.
+    fn of(text: &str, digits_kept: i32) -> Option<Self> {
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {
             Some((mantissa, exponent)) => (mantissa, exponent.parse::<i32>().ok()?),
             None => (text, 0),
@@ -70,7 +82,7 @@ impl ReadDollars {
             return None;
         }
         let value: u128 = digits.parse().ok()?;
-        let shift = exponent.checked_add(NANO)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+        let shift = exponent.checked_add(digits_kept)?.checked_sub(i32::try_from(fraction.len()).ok()?)?;
         let power = 10u128.checked_pow(shift.unsigned_abs());
         let (nanos, rest) = match (shift >= 0, power) {
             _ if value == 0 => (0, 0),
@@ -105,7 +117,7 @@ impl FromStr for NanoDollars {
         if exponent.is_some_and(|exponent| !exponent.starts_with('-')) {
             return Err(InvalidDollars::Malformed { text: text.to_owned() });
         }
-        match ReadDollars::of(text.trim().trim_start_matches('$')) {
+        match ReadDollars::of(text.trim().trim_start_matches('$'), NANO) {
             Some(ReadDollars::Exact(amount)) => Ok(amount),
             Some(ReadDollars::Rounded(_)) => Err(InvalidDollars::TooFine { text: text.to_owned() }),
             None => Err(InvalidDollars::Malformed { text: text.to_owned() }),
@@ -202,6 +214,25 @@ mod tests {
         ];
         for (text, nanos) in cases {
             assert_eq!(NanoDollars::parse_dollars(text), Some(NanoDollars(nanos)), "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_the_price_of_one_as_that_of_a_million() {
+        let cases = [
+            ("3e-06", 3_000_000_000),
+            ("2.4999999999999998e-06", 2_500_000_000),
+            ("0.0000000375", 37_500_000),
+            ("5e-16", 1),
+            ("4e-16", 0),
+            ("0.0", 0),
+            ("18000", 18_000_000_000_000_000_000),
+        ];
+        for (text, nanos) in cases {
+            assert_eq!(NanoDollars::parse_price_of_million(text), Some(NanoDollars(nanos)), "{text}");
+        }
+        for text in ["18447", "-1e-06", "NaN", "null", ""] {
+            assert_eq!(NanoDollars::parse_price_of_million(text), None, "{text}");
         }
     }
 

@@ -22,6 +22,21 @@ pub struct LongPromptPrice {
     pub price: Price,
 }
 
+/// Prices of a million tokens, as far as a source has them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct PartialPrice {
+    /// [`Price::input`]
+    pub input: Option<NanoDollars>,
+    /// [`Price::output`]
+    pub output: Option<NanoDollars>,
+    /// [`Price::cached`]
+    pub cached: Option<NanoDollars>,
+    /// [`Price::cache_written`]
+    pub cache_written: Option<NanoDollars>,
+    /// [`Price::cache_written_1h`]
+    pub cache_written_1h: Option<NanoDollars>,
+}
+
 /// Service that a call asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Service {
@@ -38,7 +53,58 @@ impl From<Price> for Tariff {
     }
 }
 
+impl PartialPrice {
+    /// Returns whether it has no price at all.
+    #[must_use]
+    pub fn is_absent(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Returns the price, if it has what each needs: `input` and `output`. The others follow from `input`.
+    #[must_use]
+    pub fn price(&self) -> Option<Price> {
+        let (input, output) = self.input.zip(self.output)?;
+        Some(Price {
+            input,
+            output,
+            cached: self.cached.unwrap_or(input),
+            // The default is Anthropic's price. Other providers charge nothing for cache writes and count none.
+            cache_written: self.cache_written.unwrap_or(NanoDollars(input.0.saturating_add(input.0 / 4))),
+            cache_written_1h: self.cache_written_1h.unwrap_or(NanoDollars(input.0.saturating_mul(2))),
+        })
+    }
+
+    /// Returns the price, with those of `usual` in place of absent ones; `None` if all are absent.
+    #[must_use]
+    pub fn or(&self, usual: &Price) -> Option<Price> {
+        (!self.is_absent()).then(|| Price {
+            input: self.input.unwrap_or(usual.input),
+            output: self.output.unwrap_or(usual.output),
+            cached: self.cached.unwrap_or(usual.cached),
+            cache_written: self.cache_written.unwrap_or(usual.cache_written),
+            cache_written_1h: self.cache_written_1h.unwrap_or(usual.cache_written_1h),
+        })
+    }
+}
+
 impl Tariff {
+    /// Returns the dearer of two tariffs, for each kind of token. Prompts are long from the lower bound on.
+    #[must_use]
+    pub fn or_dearer(&self, other: &Self) -> Self {
+        let dearer = |one: Option<Price>, other: Option<Price>| match (one, other) {
+            (Some(one), Some(other)) => Some(one.or_dearer(&other)),
+            (one, other) => one.or(other),
+        };
+        let above = self.long_prompt.iter().chain(&other.long_prompt).map(|long| long.above).min();
+        let price = |tariff: &Self| tariff.long_prompt.map(|long| long.price);
+        let long_prompt = above.zip(dearer(price(self), price(other)));
+        Self {
+            usual: self.usual.or_dearer(&other.usual),
+            long_prompt: long_prompt.map(|(above, price)| LongPromptPrice { above, price }),
+            premium: dearer(self.premium, other.premium),
+        }
+    }
+
     /// Returns whether no token costs anything.
     #[must_use]
     pub fn is_zero(&self) -> bool {
@@ -96,6 +162,31 @@ mod tests {
         let control = Tariff::from(price(3, 15)).of_service(Service::Premium);
         let tokens = Tokens { input: 250_000, ..Tokens::default() };
         assert_eq!(control.cost(&tokens), NanoDollars(250_000 * 3000));
+    }
+
+    #[test]
+    fn the_dearer_of_two_tariffs_has_no_cheap_part() {
+        let long = |above, dollars| Some(LongPromptPrice { above, price: price(dollars, 20) });
+        let one = Tariff { usual: price(3, 15), long_prompt: long(200_000, 6), premium: None };
+        let other =
+            Tariff { usual: price(2, 16), long_prompt: long(128_000, 5), premium: Some(price(4, 30)) };
+        let expected =
+            Tariff { usual: price(3, 16), long_prompt: long(128_000, 6), premium: Some(price(4, 30)) };
+        assert_eq!((one.or_dearer(&other), other.or_dearer(&one)), (expected, expected));
+        let plain = Tariff::from(price(1, 1));
+        assert_eq!(plain.or_dearer(&one), one, "a part that one of them has");
+    }
+
+    #[test]
+    fn an_absent_price_follows_from_others() {
+        let [one, two] = [1_000_000_000, 2_000_000_000].map(NanoDollars);
+        let partial = PartialPrice { input: Some(one), output: Some(two), ..PartialPrice::default() };
+        let complete = partial.price().unwrap();
+        assert_eq!((complete.cached, complete.cache_written_1h), (one, two));
+        let tier = PartialPrice { input: Some(two), ..PartialPrice::default() };
+        assert_eq!(tier.price(), None);
+        assert_eq!(tier.or(&complete), Some(Price { input: two, ..complete }));
+        assert_eq!(PartialPrice::default().or(&complete), None, "none at all is no price");
     }
 
     #[test]

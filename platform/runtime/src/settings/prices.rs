@@ -4,21 +4,11 @@ use std::collections::BTreeMap;
 
 use platform_core::{
     budget::Price,
-    money::NanoDollars,
-    tariff::{LongPromptPrice, Tariff},
+    tariff::{LongPromptPrice, PartialPrice, Tariff},
 };
 
 use super::SectionName;
 use crate::config::Section;
-
-/// Price as the file has it.
-struct ReadPrice {
-    input: Option<NanoDollars>,
-    output: Option<NanoDollars>,
-    cached: Option<NanoDollars>,
-    cache_written: Option<NanoDollars>,
-    cache_written_1h: Option<NanoDollars>,
-}
 
 pub(super) fn read(root: &Section<'_>) -> BTreeMap<String, Tariff> {
     let doc = "Price of a model, by the name in the request; `*` is each model that is not named. The higher of the cost \
@@ -28,7 +18,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<String, Tariff> {
 }
 
 fn tariff(section: &Section<'_>) -> Tariff {
-    let usual = ReadPrice::of(section).price();
+    let usual = read_price(section).price();
     let doc = "Price of calls whose prompt has more than `above` tokens, with the keys of the usual price. The dearer \
                one counts, for all tokens of the call.";
     let long_prompt = section.section("long_prompt", doc, long_prompt);
@@ -53,10 +43,9 @@ fn long_prompt(section: &Section<'_>) -> Option<LongPromptPrice> {
 
 /// Reads a price that may be absent as a whole.
 fn dearer(section: &Section<'_>) -> Option<Price> {
-    let read = ReadPrice::of(section);
-    let is_absent = read.is_absent();
+    let read = read_price(section);
     let price = read.price();
-    if price.is_none() && !is_absent {
+    if price.is_none() && !read.is_absent() {
         reject(section);
     }
     price
@@ -66,39 +55,20 @@ fn reject(section: &Section<'_>) {
     section.reject_itself("a price needs `input` and `output`, dollars for a million tokens".to_owned());
 }
 
-impl ReadPrice {
-    fn of(section: &Section<'_>) -> Self {
-        let dollars = |name, doc| section.field(name, doc).may_be_zero().optional();
-        Self {
-            input: dollars("input", "Dollars for a million tokens of prompts, as text."),
-            output: dollars("output", "Dollars for a million tokens of answers, as text."),
-            cached: dollars("cached", "The same for tokens read from a cache; `input` if absent."),
-            cache_written: dollars(
-                "cache_written",
-                "The same for tokens written to a cache; five quarters of `input` if absent.",
-            ),
-            cache_written_1h: dollars(
-                "cache_written_1h",
-                "The same for tokens written to a cache that keeps them for an hour; twice `input` if absent.",
-            ),
-        }
-    }
-
-    fn is_absent(&self) -> bool {
-        let Self { input, output, cached, cache_written, cache_written_1h } = self;
-        [input, output, cached, cache_written, cache_written_1h].into_iter().all(Option::is_none)
-    }
-
-    /// Returns the price, if it has what each needs.
-    fn price(self) -> Option<Price> {
-        let (input, output) = self.input.zip(self.output)?;
-        Some(Price {
-            input,
-            output,
-            cached: self.cached.unwrap_or(input),
-            // The default is Anthropic's price. Other providers charge nothing for cache writes and count none.
-            cache_written: self.cache_written.unwrap_or(NanoDollars(input.0.saturating_add(input.0 / 4))),
-            cache_written_1h: self.cache_written_1h.unwrap_or(NanoDollars(input.0.saturating_mul(2))),
-        })
+/// Reads a price as the file has it.
+fn read_price(section: &Section<'_>) -> PartialPrice {
+    let dollars = |name, doc| section.field(name, doc).may_be_zero().optional();
+    PartialPrice {
+        input: dollars("input", "Dollars for a million tokens of prompts, as text."),
+        output: dollars("output", "Dollars for a million tokens of answers, as text."),
+        cached: dollars("cached", "The same for tokens read from a cache; `input` if absent."),
+        cache_written: dollars(
+            "cache_written",
+            "The same for tokens written to a cache; five quarters of `input` if absent.",
+        ),
+        cache_written_1h: dollars(
+            "cache_written_1h",
+            "The same for tokens written to a cache that keeps them for an hour; twice `input` if absent.",
+        ),
     }
 }
