@@ -5,9 +5,10 @@
 # usage: mint-key.sh FILE MODEL...     LITELLM_BASE_URL, and LITELLM_MASTER_KEY or LITELLM_MASTER_KEY_FILE
 set -eu
 
-# Routes of agents, and the ledger that `sluice billing` compares receipts with.
+# Routes of agents, the ledger that `sluice billing` compares receipts with, and the prices of models.
 ROUTES='["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/responses/input_tokens", "/v1/responses/compact",
-  "/v1/messages", "/v1/messages/count_tokens", "/v1/embeddings", "/v1/models", "/spend/logs/v2"]'
+  "/v1/messages", "/v1/messages/count_tokens", "/v1/embeddings", "/v1/models", "/spend/logs/v2",
+  "/model/info"]'
 
 die() {
   echo "mint-key: error: $*" >&2

@@ -213,7 +213,7 @@ impl Config {
                 None => mask,
             }),
             secrets: Arc::clone(&self.secrets),
-            prices: Prices::new(self.settings.prices.clone()),
+            prices: self.prices(previous),
             output_rates: self.output_rates(),
             default_models: DefaultModels::of(&self.settings),
             trusted_uids: [0, self.own_uid]
@@ -223,6 +223,13 @@ impl Config {
                 .collect(),
             token_leeway: self.settings.proxy.token_leeway.duration(),
         }
+    }
+
+    /// Returns the prices of the table, and those that the upstream has shown.
+    fn prices(&self, previous: Option<&Snapshot>) -> Prices {
+        let shown = previous.and_then(|previous| previous.prices.shown().cloned());
+        let none = || (!self.settings.upstream.model_info).then(Arc::default);
+        Prices::new(self.settings.prices.clone()).showing(shown.or_else(none))
     }
 
     /// Returns the defaults of all runs.

@@ -74,7 +74,7 @@ use self::{
     balance_gate::BalanceGate,
     body_memory::BodyMemory,
     closed::ClosedRuns,
-    control::{Control, Socket},
+    control::{Control, Socket, shown_prices::ShownPrices},
     data_plane_thread::{DataPlaneThread, SharedState},
     freezes::Freezes,
     journal::{Journal, Maintenance, UsageTotals},
@@ -192,7 +192,6 @@ impl App {
         let setup = ListenerSetup::of(proxy, stored.registry, shared);
         let runs = Runs::new(setup, stored.recovered, run_defaults, data_plane);
         open_runs(&runs, &config).await?;
-        runs.listen().await;
         let stop = Shutdown::new();
         Ok(Self {
             socket,
@@ -202,6 +201,7 @@ impl App {
                 config_sources: Arc::new(config_sources),
                 reloading: tokio::sync::Mutex::default(),
                 reading_spend: tokio::sync::Mutex::default(),
+                shown_prices: ShownPrices::default(),
                 config: ArcSwap::from_pointee(config),
                 runs,
                 journal,
@@ -231,20 +231,7 @@ impl App {
     /// signal cuts them at once.
     pub async fn run(self, mut signals: Signals, notifier: Notifier) {
         let control = Arc::new(self.control);
-        let expiring = Arc::clone(&control);
-        let clock = task::spawn("ends of runs", async move { expiring.runs.watch_clock().await });
-        let tapped = Arc::clone(&control);
-        let taps = every(TAP_CLEANUP_INTERVAL, "rings of taps", move || {
-            tapped.taps.release_unwatched(Instant::now());
-            ready(())
-        });
-        let changed = Arc::clone(&control);
-        let changes = every(STORE_RETRY_INTERVAL, "changes that are not stored", move || {
-            changed.store_changes();
-            ready(())
-        });
-        let keyed = Arc::clone(&control);
-        let keys = task::spawn("keys of runs", async move { keyed.delete_run_keys().await });
+        let upkeep = start_upkeep(&control);
         let metrics = self
             .metrics
             .map(|listener| task::spawn("metrics", control::metrics::serve(listener, Arc::clone(&control))));
@@ -274,10 +261,7 @@ impl App {
         force_exit_after(proxy.longest_stop().duration());
         self.stop.begin();
         drop(socket.await);
-        clock.abort();
-        taps.abort();
-        changes.abort();
-        keys.abort();
+        upkeep.iter().for_each(JoinHandle::abort);
         control
             .runs
             .shut_down(proxy.drain_timeout.duration(), proxy.drain_abort_timeout.duration(), signals.stop())
@@ -288,6 +272,28 @@ impl App {
         self.maintenance.stop();
         control.store_changes();
     }
+}
+
+/// Starts the tasks that go on beside the calls, for as long as the control socket is served.
+fn start_upkeep(control: &Arc<Control>) -> [JoinHandle<()>; 5] {
+    let expiring = Arc::clone(control);
+    let tapped = Arc::clone(control);
+    let changed = Arc::clone(control);
+    let keyed = Arc::clone(control);
+    let priced = Arc::clone(control);
+    [
+        task::spawn("ends of runs", async move { expiring.runs.watch_clock().await }),
+        every(TAP_CLEANUP_INTERVAL, "rings of taps", move || {
+            tapped.taps.release_unwatched(Instant::now());
+            ready(())
+        }),
+        every(STORE_RETRY_INTERVAL, "changes that are not stored", move || {
+            changed.store_changes();
+            ready(())
+        }),
+        task::spawn("keys of runs", async move { keyed.delete_run_keys().await }),
+        task::spawn("prices of the upstream", async move { priced.read_shown_prices().await }),
+    ]
 }
 
 /// State that earlier proxies have left, read before the first call can arrive.
@@ -352,13 +358,14 @@ fn prepare_host(proxy: &settings::Proxy) -> Result<(), Error> {
 }
 
 /// Opens the runs that were open before, then those of the configuration. A run that cannot be opened is tried again
-/// later: it must not keep the others from being served.
+/// later: it must not keep the others from being served. At last, calls on the shared listener are accepted.
 async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
     let path = config.settings.proxy.persisted_runs_dir();
     let restored = runs.restore().await.map_err(|source| Error::State { path, source })?;
     let configured = &config.settings.runs;
     let not_open = runs.open_static(&StaticRuns::new(), configured, Duration::ZERO).await.len();
     tracing::info!(restored, configured = configured.len(), not_open, "runs are open");
+    runs.listen().await;
     Ok(())
 }
 

@@ -49,6 +49,7 @@ async fn world_with_minted_key(upstream: ScriptedUpstream, litellm: &LiteLlm) ->
     for path in Route::ALL.into_iter().filter_map(Route::upstream_path) {
         assert!(refused.text().contains(&format!("'{path}'")), "{path} is missing: {}", refused.text());
     }
+    assert_eq!(agent.get("/model/info").await.status, StatusCode::OK, "it may read the prices of models");
     world
 }
 

@@ -38,6 +38,7 @@ mod replays;
 mod restart;
 mod run_keys;
 mod sdk;
+mod shown_prices;
 mod streams;
 mod tools;
 

@@ -93,9 +93,21 @@ impl World {
         let root = dir.path().display();
         fs::write(dir.path().join("key"), CANARY_KEY).unwrap();
         fs::set_permissions(dir.path().join("key"), fs::Permissions::from_mode(0o600)).unwrap();
+        // Tests of the prices that an upstream shows turn `model_info` on. Others see no request but their own.
         let config = format!(
-            "[upstream]\n{settings}\nkey_file = '{root}/key'\ndefault_model = 'fake'\n\
-             [proxy]\nrun_dir = '{root}/run'\nstate_dir = '{root}/state'\nthreads = 2\ndrain_timeout = '2s'\nclient_gone_timeout = '500ms'\n\
+            "[upstream]
+{settings}
+key_file = '{root}/key'
+default_model = 'fake'
+model_info = false
+\
+             [proxy]
+run_dir = '{root}/run'
+state_dir = '{root}/state'
+threads = 2
+drain_timeout = '2s'
+client_gone_timeout = '500ms'
+\
              [sandbox]\nstate_dir = '{root}/runner'\nworkspace_dir = '{root}/workspaces'\ngateway_dir = '{root}/gateways'\ndocker_socket = '{root}/docker.sock'\ninstallation = '{}'\n\
              [store]\nurl = 'sqlite://{root}/store/sluice.db'\n{toml}\n",
             dir.path().file_name().unwrap().to_string_lossy(),

@@ -8,6 +8,7 @@ mod answer;
 mod api;
 mod ask;
 mod ledger;
+mod model_info;
 mod playback;
 mod respond;
 mod script;
@@ -18,8 +19,11 @@ mod usage;
 
 use std::{io, net::SocketAddr};
 
+use bytes::Bytes;
+use http::StatusCode;
 use tokio::{net::TcpListener, sync::watch, task::JoinHandle};
 
+use self::{model_info::ModelInfo, respond::Responder};
 use crate::spawn;
 
 pub use ledger::{Ending, Entry, Ledger, Reported, WaitTimedOut};
@@ -30,6 +34,7 @@ pub use script::{Content, DIRECTIVES, Directive, Fate, Figures, Script, ScriptEr
 pub struct ScriptedUpstream {
     address: SocketAddr,
     ledger: Ledger,
+    model_info: ModelInfo,
     stop: watch::Sender<bool>,
     serving: JoinHandle<()>,
 }
@@ -51,8 +56,10 @@ impl ScriptedUpstream {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
         let (ledger, stop) = (Ledger::new(), watch::Sender::new(false));
-        let serving = spawn(server::accept(listener, ledger.clone(), stop.subscribe()));
-        Ok(Self { address, ledger, stop, serving })
+        let model_info = ModelInfo::default();
+        let respond = Responder { ledger: ledger.clone(), model_info: model_info.clone() };
+        let serving = spawn(server::accept(listener, respond, stop.subscribe()));
+        Ok(Self { address, ledger, model_info, stop, serving })
     }
 
     /// Returns `http://127.0.0.1:PORT`.
@@ -77,6 +84,11 @@ impl ScriptedUpstream {
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         self.ledger.clone()
+    }
+
+    /// Answers `GET /model/info` with this from now on. Before, there is no such path.
+    pub fn show_model_info(&self, status: StatusCode, body: impl Into<Bytes>) {
+        self.model_info.set(status, body.into());
     }
 
     /// Closes the listener and every connection abruptly, like a provider that dies. When this returns, the port is

@@ -11,6 +11,7 @@ use super::{
     api::{Api, Kind},
     ask::Ask,
     ledger::{Call, Ledger},
+    model_info::ModelInfo,
     playback::{NoAnswer, Playback},
     script::{DIRECTIVES, Fate, Script},
     staging::{self, Beat},
@@ -32,21 +33,33 @@ const TOO_LONG: &str =
 
 type Outcome = Result<Response<Playback>, NoAnswer>;
 
-/// Answers `request` and records it in the ledger, unless it is about the ledger.
-///
-/// # Errors
-/// If there is no response; hyper then closes the connection.
-pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Outcome {
-    let (head, body) = request.into_parts();
-    if head.uri.path() == "/_ledger" {
-        return Ok(about_the_ledger(&ledger, &head.method));
+/// State that answers need. Clones share it.
+#[derive(Debug, Clone)]
+pub(super) struct Responder {
+    pub(super) ledger: Ledger,
+    pub(super) model_info: ModelInfo,
+}
+
+impl Responder {
+    /// Answers `request` and records it in the ledger, unless it is about the ledger, or Sluicegate's own.
+    ///
+    /// # Errors
+    /// If there is no response; hyper then closes the connection.
+    pub(super) async fn respond(self, request: Request<Incoming>) -> Outcome {
+        let (head, body) = request.into_parts();
+        if head.uri.path() == "/_ledger" {
+            return Ok(about_the_ledger(&self.ledger, &head.method));
+        }
+        if is_health_check(&head)
+            && let Some(answer) = about_the_upstream(head.uri.path(), &self.model_info)
+        {
+            return Ok(answer);
+        }
+        respond_to_call(Call::arriving(&head, self.ledger), &head, body).await
     }
-    if is_health_check(&head)
-        && let Some(answer) = about_the_upstream(head.uri.path())
-    {
-        return Ok(answer);
-    }
-    let mut call = Call::arriving(&head, ledger);
+}
+
+async fn respond_to_call(mut call: Call, head: &Parts, body: Incoming) -> Outcome {
     let Some(body) = receive(&mut call, body).await? else {
         return Ok(refuse(call, None, StatusCode::PAYLOAD_TOO_LARGE, "The body is too large."));
     };
@@ -63,7 +76,7 @@ pub(super) async fn respond(ledger: Ledger, request: Request<Incoming>) -> Outco
             Ok(whole(call, StatusCode::OK, model("fake").to_string().into()))
         }
         (&Method::GET, "/health/liveliness", _) => Ok(whole(call, StatusCode::OK, "\"I'm alive!\"".into())),
-        _ => Ok(refuse(call, None, StatusCode::NOT_FOUND, &no_such_path(&head))),
+        _ => Ok(refuse(call, None, StatusCode::NOT_FOUND, &no_such_path(head))),
     }
 }
 
@@ -205,10 +218,14 @@ fn is_health_check(head: &Parts) -> bool {
         && head.headers.keys().all(is_plain)
 }
 
-/// Answers a health check of `path`: the list of models, and LiteLLM's version, which this upstream does not have. The
-/// ledger does not record it, because `sluice up`, `doctor` and lists of agents send it at any time.
-fn about_the_upstream(path: &str) -> Option<Response<Playback>> {
+/// Answers a health check of `path`: the list of models, their prices, and LiteLLM's version, which this upstream does
+/// not have. The ledger does not record it, because proxies, `sluice up`, `doctor` and lists of agents send it at any time.
+fn about_the_upstream(path: &str, model_info: &ModelInfo) -> Option<Response<Playback>> {
     match path {
+        "/model/info" => {
+            let (status, body) = model_info.answer();
+            Some(response(status, JSON, Playback::unrecorded(body)))
+        }
         "/models" | "/v1/models" => Some(response(StatusCode::OK, JSON, Playback::unrecorded(models()))),
         "/health/readiness" | "/health/readiness/details" => {
             Some(response(StatusCode::NOT_FOUND, JSON, Playback::unrecorded(Bytes::from_static(b"{}"))))

@@ -11,13 +11,13 @@ use tokio::{
     time::sleep,
 };
 
-use super::{ledger::Ledger, playback::NoAnswer, respond};
+use super::{playback::NoAnswer, respond::Responder};
 
 /// Delay after a failed accept. A shortage of descriptors passes, and a tight loop would prolong it.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(10);
 
 /// Accepts until `stop` changes, then drops every connection abruptly and returns when all are closed.
-pub(super) async fn accept(listener: TcpListener, ledger: Ledger, mut stop: watch::Receiver<bool>) {
+pub(super) async fn accept(listener: TcpListener, responder: Responder, mut stop: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -25,7 +25,7 @@ pub(super) async fn accept(listener: TcpListener, ledger: Ledger, mut stop: watc
             _ = stop.changed() => break,
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
-                    connections.spawn(serve(stream, ledger.clone()));
+                    connections.spawn(serve(stream, responder.clone()));
                 }
                 Err(_) => sleep(ACCEPT_AGAIN).await,
             },
@@ -45,12 +45,12 @@ pub(super) fn pass_on_panic(ended: Result<(), JoinError>) {
 }
 
 /// Serves one connection until its client or a script ends it.
-async fn serve(stream: TcpStream, ledger: Ledger) {
+async fn serve(stream: TcpStream, responder: Responder) {
     // A test that cannot turn off Nagle's algorithm would measure it.
     if stream.set_nodelay(true).is_err() {
         return;
     }
-    let service = service_fn(|request| respond::respond(ledger.clone(), request));
+    let service = service_fn(|request| responder.clone().respond(request));
     let mut connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
     // The ledger records all other ends of a connection that concern a request.
     if let Err(error) = (&mut connection).await

@@ -49,6 +49,7 @@ use crate::{
 };
 pub use crate::{
     tap::{TapEvent, TapLine},
+    upstream::{ShownPrices, UpstreamHealth, UpstreamState},
     usage::{InexactCalls, Usage},
 };
 
@@ -310,6 +311,9 @@ pub struct Health {
     pub upstream: String,
     /// State of the upstream.
     pub upstream_state: UpstreamState,
+    /// State of the prices that the upstream shows.
+    #[serde(default)]
+    pub upstream_prices: ShownPrices,
     /// Longest time from a stop to the end of the process, milliseconds.
     pub longest_stop_ms: u64,
 }
@@ -326,45 +330,6 @@ pub enum Unstored {
     ClosedRuns,
     /// Accounts below their floor.
     ExhaustedAccounts,
-}
-
-/// State of the circuit to the upstream. Times are RFC 3339, UTC.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "state")]
-pub enum UpstreamState {
-    /// Calls are sent.
-    Up,
-    /// Calls are refused at once: the upstream could not be reached several times in a row.
-    Down {
-        /// Time since which the upstream is down.
-        since: String,
-        /// Reason for the last failure to reach it, in words.
-        reason: String,
-        /// Milliseconds until the next probe.
-        probe_in_ms: u64,
-    },
-    /// Calls are refused while a probe is under way.
-    Probing {
-        /// Time since which the upstream is down.
-        since: String,
-        /// Reason for the last failure to reach it, in words.
-        reason: String,
-    },
-}
-
-impl UpstreamState {
-    /// Words for the states, in the order in which they are declared.
-    pub const WORDS: [&'static str; 3] = ["up", "down", "probing"];
-
-    /// Returns the word for the state.
-    #[must_use]
-    pub const fn word(&self) -> &'static str {
-        match self {
-            Self::Up => Self::WORDS[0],
-            Self::Down { .. } => Self::WORDS[1],
-            Self::Probing { .. } => Self::WORDS[2],
-        }
-    }
 }
 
 /// Readiness of the proxy, as far as it is known without making a call.
@@ -452,29 +417,6 @@ pub struct Reloaded {
     pub changed: Vec<String>,
     /// Runs of the configuration that could not be opened, with the reason. Everything else was applied.
     pub not_open: Vec<NotReady>,
-}
-
-/// Result of a health check of the upstream.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case", tag = "state")]
-pub enum UpstreamHealth {
-    /// The upstream answered, and accepted the key.
-    Ready {
-        /// Version of the upstream, if it states one.
-        version: Option<String>,
-        /// Models the upstream offers.
-        models: Vec<String>,
-    },
-    /// The upstream answered, but not with a list of models.
-    Refused {
-        /// HTTP status of the answer.
-        status: u16,
-    },
-    /// The upstream did not answer.
-    Unreachable {
-        /// Reason in words.
-        reason: String,
-    },
 }
 
 /// Body of every answer that is not a success.

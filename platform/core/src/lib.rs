@@ -37,4 +37,5 @@ pub mod token;
 pub mod trace;
 pub mod traceparent;
 pub mod untrusted;
+mod upstream;
 mod usage;

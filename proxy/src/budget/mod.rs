@@ -25,7 +25,7 @@ use platform_core::{
 };
 
 pub(crate) use self::{
-    prices::Prices,
+    prices::{KnownPrice, Prices},
     quota::QuotaShortfall,
     reservation::{Granted, Reservation, pace},
     tools::{ToolQuotaError, ToolReservation, ToolSpending},

@@ -1,28 +1,69 @@
-//! Prices of models, from the configuration.
+//! Prices of models: those of the configuration, and those that the upstream shows for models without one there.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
-use platform_core::tariff::Tariff;
+use platform_core::tariff::{Service, Tariff};
 
 /// Model whose price holds for all models without one of their own.
 const ANY: &str = "*";
 
 /// Prices, by the model name that a call asks for.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Prices(BTreeMap<String, Tariff>);
+pub(crate) struct Prices {
+    table: BTreeMap<String, Tariff>,
+    /// `None` as long as the upstream has not said what it shows.
+    shown: Option<Arc<BTreeMap<String, Tariff>>>,
+}
+
+/// Prices of a model, by their source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KnownPrice {
+    /// Those of the configuration.
+    Table(Tariff),
+    /// Those that the upstream shows.
+    Shown(Tariff),
+}
+
+impl KnownPrice {
+    pub(crate) const fn tariff(self) -> Tariff {
+        let (Self::Table(tariff) | Self::Shown(tariff)) = self;
+        tariff
+    }
+
+    /// Returns the prices of calls that ask for `service`.
+    pub(crate) fn of_service(self, service: Service) -> Self {
+        match self {
+            Self::Table(tariff) => Self::Table(tariff.of_service(service)),
+            Self::Shown(tariff) => Self::Shown(tariff.of_service(service)),
+        }
+    }
+}
 
 impl Prices {
-    pub(crate) const fn new(by_name: BTreeMap<String, Tariff>) -> Self {
-        Self(by_name)
+    pub(crate) fn new(table: BTreeMap<String, Tariff>) -> Self {
+        Self { table, shown: None }
     }
 
-    /// Returns the models that have a price of their own.
+    /// Replaces the prices that the upstream shows.
+    pub(crate) fn showing(self, shown: Option<Arc<BTreeMap<String, Tariff>>>) -> Self {
+        Self { shown, ..self }
+    }
+
+    /// Returns the prices that the upstream shows, once it has said.
+    pub(crate) const fn shown(&self) -> Option<&Arc<BTreeMap<String, Tariff>>> {
+        self.shown.as_ref()
+    }
+
+    /// Returns the models that have a price of their own in the configuration.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.0.keys().map(String::as_str).filter(|name| *name != ANY)
+        self.table.keys().map(String::as_str).filter(|name| *name != ANY)
     }
 
-    /// Returns the price of `model`.
-    pub(crate) fn of(&self, model: &str) -> Option<Tariff> {
-        self.0.get(model).or_else(|| self.0.get(ANY)).copied()
+    /// Returns the price of `model`. That of the configuration overrides that of the upstream, which has no name for all
+    /// models.
+    pub(crate) fn of(&self, model: &str) -> Option<KnownPrice> {
+        let table = self.table.get(model).or_else(|| self.table.get(ANY)).copied();
+        let shown = || self.shown.as_ref()?.get(model).copied().map(KnownPrice::Shown);
+        table.map(KnownPrice::Table).or_else(shown)
     }
 }

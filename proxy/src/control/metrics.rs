@@ -21,7 +21,7 @@ use hyper::{
 use hyper_util::rt::{TokioIo, TokioTimer};
 use platform_core::{
     budget::Limit,
-    control::{NotReady, Readiness},
+    control::{NotReady, Readiness, ShownPrices},
     money::NanoDollars,
 };
 use platform_runtime::{
@@ -65,6 +65,8 @@ pub(super) fn text(control: &Control) -> String {
             cost: NanoDollars(reserved(Limit::CostNanodollars)),
         },
         idle_connections: control.runs.idle_connections() as u64,
+        shown_prices: control.snapshot.load().prices.shown().map_or(0, |shown| shown.len() as u64),
+        shown_prices_are_read: control.shown_prices.state() == ShownPrices::Read,
         upstream_state: control.upstream.target().circuit().state().word(),
         journal_seq: control.journal.last_seq(),
         journal_is_open: control.journal.state().is_open(),

@@ -11,6 +11,7 @@ pub(crate) mod reload;
 mod request;
 mod reserved_fds;
 mod routes;
+pub(crate) mod shown_prices;
 mod spend;
 mod streams;
 
@@ -32,7 +33,7 @@ use platform_runtime::{
 };
 use tokio::net::{UnixListener, UnixStream};
 
-use self::reserved_fds::ReservedFds;
+use self::{reserved_fds::ReservedFds, shown_prices::ShownPrices};
 use crate::{
     balance_gate::BalanceGate,
     body_memory::BodyMemory,
@@ -72,6 +73,8 @@ pub(crate) struct Control {
     pub(crate) reloading: tokio::sync::Mutex<()>,
     /// Held while a page of the upstream's ledger is in memory.
     pub(crate) reading_spend: tokio::sync::Mutex<()>,
+    /// State of the prices that the upstream shows.
+    pub(crate) shown_prices: ShownPrices,
     /// Signal that a stop was requested.
     pub(crate) stop: Watch,
     pub(crate) started: Instant,

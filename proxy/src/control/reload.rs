@@ -15,7 +15,7 @@ use super::Control;
 use crate::config::Config;
 
 /// Settings that can change while the proxy runs. An entry is a key; one that ends in a dot means all keys below it.
-const RELOADABLE: [&str; 18] = [
+const RELOADABLE: [&str; 19] = [
     "accounts.",
     "prices.",
     "runs.",
@@ -23,6 +23,7 @@ const RELOADABLE: [&str; 18] = [
     "upstream.key_per_run",
     "upstream.admin_key_file",
     "upstream.default_model",
+    "upstream.model_info",
     "proxy.drain_timeout",
     "proxy.drain_abort_timeout",
     "proxy.header_read_timeout",
@@ -94,6 +95,7 @@ async fn apply(control: &Control) -> Result<Reloaded, Error> {
     control.runs.set_defaults(after.run_defaults());
     control.runs.accounts().configure(after.settings.accounts.clone());
     control.config.store(Arc::clone(&after));
+    control.shown_prices.read_again();
     let not_open = control.runs.open_static(&before.settings.runs, wanted, drain.duration()).await;
     Ok(Reloaded { changed, not_open })
 }

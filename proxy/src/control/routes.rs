@@ -118,6 +118,7 @@ fn health(control: &Control) -> Health {
         unstored: control.unstored(),
         upstream: config.settings.upstream.base_url.clone(),
         upstream_state: control.upstream.target().circuit().state(),
+        upstream_prices: control.shown_prices.state(),
         longest_stop_ms: config.settings.proxy.longest_stop().0,
     }
 }

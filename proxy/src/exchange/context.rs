@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Part of the configuration that calls use. Immutable; a reload replaces it whole.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Snapshot {
     /// Longest time that a client may take to send a request's head.
     pub(crate) header_read_timeout: Duration,

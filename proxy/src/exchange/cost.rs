@@ -2,14 +2,16 @@
 //!
 //! LiteLLM computes the cost of a streamed `/v1/messages` from its last event alone, which may hold the output only
 //! (LiteLLM's setting `include_cost_in_streaming_usage`). Measured: a 21st part of the cost in its own ledger. So that
-//! report is never used. Elsewhere the higher figure counts: a limit must not let more pass than it allows.
+//! report is never used. Elsewhere the higher figure counts: a limit must not let more pass than it allows. The prices that
+//! the upstream shows stand in for a report, and check none: it prices its reports by them, and knows of discounts.
 
 use platform_core::{
     money::NanoDollars,
     record::{CostSource, ExchangeRecord, TokensSource},
     route::Route,
-    tariff::Tariff,
 };
+
+use crate::budget::KnownPrice;
 
 /// Part of the higher figure by which the lower one may be below it, as a divisor: a twentieth is 5 %.
 const TOLERANCE: u64 = 20;
@@ -20,13 +22,14 @@ pub(super) fn reported(cost: Option<NanoDollars>, record: &ExchangeRecord) -> Op
 }
 
 /// Sets the cost of a call that has ended, and its source. The record has the reported cost, and the tokens.
-pub(super) fn settle(record: &mut ExchangeRecord, price: Option<Tariff>) {
+pub(super) fn settle(record: &mut ExchangeRecord, price: Option<KnownPrice>) {
     // LiteLLM reports a cost of 0 for a model whose price it does not know.
     let reported = record.cost_nanodollars.filter(|cost| *cost > NanoDollars(0));
     let price = price.filter(|_| record.tokens_source != TokensSource::None);
-    let table = price.map(|price| price.cost(&record.tokens));
-    (record.cost_nanodollars, record.cost_source) = match (reported, table) {
-        (Some(reported), Some(table)) => {
+    let checks_reports = matches!(price, Some(KnownPrice::Table(_)));
+    let priced = price.map(|price| price.tariff().cost(&record.tokens));
+    (record.cost_nanodollars, record.cost_source) = match (reported, priced) {
+        (Some(reported), Some(table)) if checks_reports => {
             let higher = reported.max(table);
             let source = match record.tokens_source {
                 TokensSource::Exact if differ(reported, table) => CostSource::Unconfirmed,
@@ -35,8 +38,8 @@ pub(super) fn settle(record: &mut ExchangeRecord, price: Option<Tariff>) {
             };
             (Some(higher), source)
         }
-        (Some(reported), None) => (Some(reported), CostSource::Upstream),
-        (None, Some(table)) => (Some(table), CostSource::Priced),
+        (Some(reported), _) => (Some(reported), CostSource::Upstream),
+        (None, Some(cost)) => (Some(cost), CostSource::Priced),
         (None, None) => (None, CostSource::None),
     };
 }
@@ -52,6 +55,7 @@ mod tests {
     use platform_core::{
         budget::Price,
         record::{JournalLine, Tokens},
+        tariff::Tariff,
     };
 
     use super::*;
@@ -62,6 +66,11 @@ mod tests {
         let tokens = Tokens { input: 1000, ..Tokens::default() };
         let cost_nanodollars = reported.map(NanoDollars);
         ExchangeRecord { tokens, tokens_source: source, cost_nanodollars, ..line.record }
+    }
+
+    /// Returns prices of this many billionths of a dollar for a token of a prompt.
+    fn tariff(input: u64) -> Tariff {
+        Price { input: NanoDollars(input * 1_000_000), ..Price::default() }.into()
     }
 
     #[test]
@@ -92,16 +101,32 @@ mod tests {
             (NoTokens, None, Some(100), u64::MAX, Unknown),
         ];
         for (tokens, reported, price, expected, source) in table {
-            let price =
-                price.map(|input| Price { input: NanoDollars(input * 1_000_000), ..Price::default() }.into());
             let mut record = record(tokens, reported);
-            settle(&mut record, price);
+            settle(&mut record, price.map(tariff).map(KnownPrice::Table));
             let expected = (source != Unknown).then_some(NanoDollars(expected));
             assert_eq!(
                 (record.cost_nanodollars, record.cost_source),
                 (expected, source),
                 "{tokens:?} {reported:?}"
             );
+        }
+    }
+
+    #[test]
+    fn a_shown_price_stands_in_for_a_report() {
+        use CostSource::{None as Unknown, Priced, Upstream};
+        use TokensSource::{Estimated, Exact, None as NoTokens};
+        for (tokens, reported, expected, source) in [
+            (Exact, Some(1), Some(1), Upstream),
+            (Exact, Some(200_000), Some(200_000), Upstream),
+            (Exact, Some(0), Some(100_000), Priced),
+            (Estimated, None, Some(100_000), Priced),
+            (NoTokens, None, None, Unknown),
+        ] {
+            let mut record = record(tokens, reported);
+            settle(&mut record, Some(KnownPrice::Shown(tariff(100))));
+            let found = (record.cost_nanodollars, record.cost_source);
+            assert_eq!(found, (expected.map(NanoDollars), source), "{tokens:?} {reported:?}");
         }
     }
 

@@ -26,7 +26,7 @@ use crate::refusal::Refused;
 const LIST: &str = "/v1/models";
 
 /// Models of runs that name none.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct DefaultModels {
     of_agents: BTreeMap<AgentId, String>,
     otherwise: Option<String>,

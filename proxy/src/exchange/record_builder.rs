@@ -9,7 +9,6 @@ use platform_core::{
     record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
     route::Route,
-    tariff::Tariff,
     untrusted::JournalText,
 };
 
@@ -19,6 +18,7 @@ use super::{
     silence::{SILENCE_THRESHOLD_US, Silence},
 };
 use crate::{
+    budget::KnownPrice,
     trace::Progress,
     usage::{Finality, PromptEstimate, UsageReport, estimate},
 };
@@ -50,7 +50,7 @@ pub(super) struct RecordBuilder {
     /// Answers that the call requests; the model writes them at the same time.
     pub(super) answers: u64,
     /// Prices of the model for the service that the call asks for, if they are known.
-    pub(super) price: Option<Tariff>,
+    pub(super) price: Option<KnownPrice>,
     /// Progress of the answer, for watchers of its trace.
     pub(super) progress: Progress,
 }

@@ -5,7 +5,7 @@
 //!
 //! The number of series is therefore bounded, whatever agents do. Each route in use has 60 series of histograms, and
 //! those of `calls` that have occurred, of some 50 that can. Six series come with each model, 13 with each thread, and
-//! there are 53 others. A small installation has about 150.
+//! there are 55 others. A small installation has about 150.
 //!
 //! Each data-plane thread counts in arrays of its own, indexed by the labels ([`CallCounters`]). A call costs some
 //! twenty additions that no other thread contends for. The arrays are summed on each scrape.
@@ -53,6 +53,10 @@ pub(crate) struct Gauges {
     pub(crate) reserved: Reserved,
     /// Number of idle connections to the upstream.
     pub(crate) idle_connections: u64,
+    /// Number of models that the upstream shows a price of.
+    pub(crate) shown_prices: u64,
+    /// Set if the last attempt to read them succeeded.
+    pub(crate) shown_prices_are_read: bool,
     /// State of the upstream's circuit: one of [`platform_core::control::UpstreamState::WORDS`].
     pub(crate) upstream_state: &'static str,
     pub(crate) journal_seq: u64,

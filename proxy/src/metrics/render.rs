@@ -123,6 +123,16 @@ fn current_values(text: &mut Exposition, gauges: &Gauges) {
     );
     upstream_state(text, gauges.upstream_state);
     let mut gauge = |name, value: u64, help| text.single(Kind::Gauge, name, value, help);
+    gauge(
+        "sluicegate_upstream_prices",
+        gauges.shown_prices,
+        "Models that the upstream shows a price of, at /model/info.",
+    );
+    gauge(
+        "sluicegate_upstream_prices_read",
+        gauges.shown_prices_are_read.into(),
+        "1 if the last attempt to read prices of the upstream succeeded; health says why not.",
+    );
     gauge("sluicegate_journal_sequence", gauges.journal_seq, "Number of the journal's last record.");
     gauge(
         "sluicegate_journal_open",

@@ -12,6 +12,8 @@ mod connection;
 mod health;
 mod io;
 mod ledger_row;
+mod model_info;
+mod model_rates;
 mod query;
 mod resolve;
 mod spend;
@@ -35,6 +37,7 @@ use platform_runtime::sync::Mutex;
 use self::connect::ConnectError;
 pub(crate) use self::{
     connection::{Connection, ReadError},
+    model_info::{ModelInfoError, ModelPrices},
     query::QueryError,
     spend::{SpendError, SpendQuery},
     target::{Config, Scheme, Target},

@@ -35,7 +35,7 @@ pub enum Unpriced {
 /// [`Unpriced`], if none can.
 pub(crate) fn check_price(settings: &Settings, request: &RunRequest) -> Result<(), Unpriced> {
     let model = &request.spec.model;
-    if model.is_empty() || settings.has_price(model) {
+    if model.is_empty() || settings.may_have_price(model) {
         return Ok(());
     }
     let model = model.clone();

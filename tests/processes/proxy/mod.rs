@@ -22,6 +22,7 @@ mod refusals;
 mod reload;
 mod run_keys;
 pub(crate) mod shared;
+mod shown_prices;
 mod shutdown;
 mod slow_clients;
 mod soak;

@@ -30,8 +30,8 @@ async fn a_check_reads_everything_and_opens_nothing() {
     for words in [
         "has 4 errors",
         &format!("{}upstream.key_file: the key is empty", line(3)),
-        &format!("{}proxy.threads: ", line(8)),
-        &format!("{}proxy.token_secrets_file: cannot read", line(9)),
+        &format!("{}proxy.threads: ", line(9)),
+        &format!("{}proxy.token_secrets_file: cannot read", line(10)),
         "SLUICE_PROXY_DRIAN: overrides no setting",
     ] {
         assert!(said.contains(words), "{words} is not in {said}");

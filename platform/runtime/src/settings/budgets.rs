@@ -117,6 +117,7 @@ pub(super) fn budget(section: &Section<'_>, defaults: &Budget) -> Budget {
 }
 
 /// Returns the conflicts between cost limits and prices: under a cost limit a model without a price cannot be called.
+/// There are none if the upstream may show the price.
 pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
     let default = settings.upstream.default_model.as_deref();
     let agents = settings.agents.iter().map(|(id, agent)| {
@@ -144,11 +145,11 @@ pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
 /// Returns the reason why one of `models` cannot be called under a cost limit. If `models` is empty, any model may be
 /// called.
 fn find_unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
-    models.retain(|model| !settings.has_price(model));
+    models.retain(|model| !settings.may_have_price(model));
     models.sort_unstable();
     models.dedup();
     match models.as_slice() {
-        [] if settings.prices.is_empty() => Some(format!(
+        [] if settings.prices.is_empty() && !settings.upstream.model_info => Some(format!(
             "under a limit of cost only models with a price can be called, and none has one: add [prices.\"MODEL\"], or [prices.\"{ANY}\"] for all"
         )),
         [] => None,
@@ -161,10 +162,10 @@ fn find_unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
 }
 
 impl Settings {
-    /// Returns whether calls of `model` have a price.
+    /// Returns whether calls of `model` have a price, or the upstream may show one.
     #[must_use]
-    pub fn has_price(&self, model: &str) -> bool {
-        self.price_of(model).is_some()
+    pub fn may_have_price(&self, model: &str) -> bool {
+        self.upstream.model_info || self.price_of(model).is_some()
     }
 
     /// Returns the price of `model`, and the name under which it is configured.

@@ -20,6 +20,8 @@ pub struct Upstream {
     pub admin_key_file: Option<PathBuf>,
     /// Model for agents whose entry names none.
     pub default_model: Option<String>,
+    /// Reads prices of models without one in `[prices]` from the upstream.
+    pub model_info: bool,
     /// Longest wait for a connection.
     pub connect_timeout: Millis,
     /// Longest wait for a TLS session on a new connection.
@@ -65,6 +67,8 @@ impl Upstream {
                 .optional(),
             admin_key_file: read_admin_key_file(section),
             default_model: field("default_model", "Model for agents whose entry names none.").optional(),
+            model_info: field("model_info", "Reads the prices of models that `[prices]` does not name from `/model/info` of LiteLLM. Other upstreams show none there, and are asked in vain every five minutes.")
+                .or(true),
             connect_timeout: field("connect_timeout", "Longest wait for a connection to the upstream.")
                 .renamed_from("connect").or(limit::data_plane::CONNECT),
             tls_handshake_timeout: field("tls_handshake_timeout", "Longest wait for a TLS session, after that for the connection.")

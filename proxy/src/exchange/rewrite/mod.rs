@@ -5,7 +5,7 @@ mod decode;
 mod headers;
 mod receive;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request};
@@ -19,12 +19,15 @@ pub(super) use self::body::check;
 pub(super) use self::receive::{BodyLimit, discard, is_plain, read_plain_body};
 use super::call::Exchange;
 use crate::{
-    budget::{Granted, ReservationRequest},
+    budget::{Granted, QuotaError, ReservationRequest},
     pieces::Pieces,
     policy::{Identification, Label},
     refusal::{self, Refused},
     usage::{PromptEstimate, UsageEventFor, estimate},
 };
+
+/// Time after which a call may be tried again that came before the prices of the upstream.
+const UNPRICED_RETRY_DELAY: Duration = Duration::from_secs(1);
 
 /// Builds the request for the upstream.
 pub(super) fn build_request(
@@ -47,17 +50,17 @@ pub(super) fn build_request(
     if route.costs_tokens() {
         let output = checked.sizes.most_output(route, run.grant.limits.output_tokens);
         let input = estimate::most_input(body, checked.media, checked.letters);
-        let tariff = exchange.context().snapshot.load().prices.of(&checked.model);
-        let tariff = tariff.map(|tariff| tariff.of_service(checked.service));
+        let price = exchange.context().snapshot.load().prices.of(&checked.model);
+        let price = price.map(|price| price.of_service(checked.service));
         if let Some(builder) = &mut exchange.builder {
-            builder.price = tariff;
+            builder.price = price;
         }
         let granted = exchange.reserve(&ReservationRequest {
             input,
             output,
             least_output: if route == Route::Compact { output } else { 1 },
             answers: checked.sizes.answers(route),
-            price: tariff.map(|tariff| tariff.of_prompt(input)),
+            price: price.map(|price| price.tariff().of_prompt(input)),
         })?;
         let asked = checked.sizes.output().unwrap_or(run.grant.limits.output_tokens);
         exchange.output_limit = Some(granted.output_each).filter(|granted| *granted < asked);
@@ -115,7 +118,13 @@ impl Exchange {
     /// Reserves the amounts that the call may need, and returns them.
     fn reserve(&mut self, request: &ReservationRequest) -> Result<Granted, Refused> {
         let reservation = self.reservation.as_mut().ok_or(Refusal::RunClosed)?;
-        let granted = reservation.grow(request)?;
+        let granted = match reservation.grow(request) {
+            // The price may come yet: this refusal is not final.
+            Err(QuotaError::Unpriced(_)) if self.context.snapshot.load().prices.shown().is_none() => {
+                return Err(Refused::until(Refusal::UpstreamUnavailable, UNPRICED_RETRY_DELAY));
+            }
+            granted => granted?,
+        };
         if let Some(builder) = &mut self.builder {
             builder.granted = granted.tokens;
             builder.answers = request.answers;

@@ -93,7 +93,7 @@ const fn unstored_in_words(kind: Unstored) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use platform_core::control::JournalState;
+    use platform_core::control::{JournalState, ShownPrices};
 
     use super::*;
     use crate::doctor::Verdict;
@@ -112,6 +112,7 @@ mod tests {
             unstored: Vec::new(),
             upstream: "http://127.0.0.1:9".to_owned(),
             upstream_state: UpstreamState::Up,
+            upstream_prices: ShownPrices::Read,
             longest_stop_ms: 1,
         }
     }

@@ -1,6 +1,6 @@
 //! Tests limits that cannot hold, and settings that have no effect.
 
-use super::{Settings, parse};
+use super::{Settings, Sources, parse};
 
 /// Reads `text`, which has one error, and returns it.
 fn error(text: &str) -> String {
@@ -198,6 +198,14 @@ fn a_run_dir_fits_the_longest_socket() {
 
 #[test]
 fn a_limit_of_cost_needs_prices() {
+    let parse_with = |text: &str, model_info: bool| {
+        let file = Some(("s.toml".into(), text.to_owned()));
+        Settings::read(&Sources {
+            file,
+            flags: vec![format!("upstream.model_info={model_info}")],
+            ..Sources::default()
+        })
+    };
     for (text, told) in [
         ("[accounts.a]\ncost = '1'", "s.toml:2: accounts.a.cost: under a limit of cost"),
         ("[accounts.'*']\ncost = '1'", "accounts.*.cost: under a limit of cost"),
@@ -214,9 +222,12 @@ fn a_limit_of_cost_needs_prices() {
             "s.toml:4: runs.r.cost: under a limit of cost",
         ),
     ] {
-        let error = error(text);
-        assert!(error.contains(told), "{text}: {error}");
-        parse(&format!("{text}\n[prices.'*']\ninput = '1'\noutput = '1'")).expect("the control");
+        let error = parse_with(text, false).unwrap_err();
+        assert_eq!(error.0.len(), 1, "{text}: {error}");
+        assert!(error.to_string().contains(told), "{text}: {error}");
+        let priced = format!("{text}\n[prices.'*']\ninput = '1'\noutput = '1'");
+        parse_with(&priced, false).expect("the control");
+        parse_with(text, true).expect("the upstream may show a price");
     }
 }
 

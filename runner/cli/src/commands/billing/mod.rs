@@ -23,7 +23,7 @@ Examples:
 
 Reasons for an amount:
   upstream_cost  the upstream told the cost
-  price_table    the prices of the configuration gave it: an estimate
+  price_table    prices of the configuration or of LiteLLM's list gave it: an estimate
   unconfirmed    upstream and prices differ by more than 5 %: the higher, until the ledger decides
   free_model     billing.free_models lists the model
   no_usage       the call used no tokens
