@@ -178,7 +178,7 @@ impl App {
             registry: Arc::clone(&stored.registry),
             freezes: stored.freezes,
             balances: stored.balances,
-            output_rates: Arc::default(),
+            output_rates: Arc::clone(journal.output_rates()),
             run_keys: Arc::clone(&stored.recovered.run_keys),
             unattributed_run: Arc::new(Run::unattributed(&run_defaults).map_err(Error::UnattributedRun)?),
             snapshot: Arc::new(ArcSwap::from_pointee(config.snapshot(None))),

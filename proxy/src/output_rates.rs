@@ -1,11 +1,17 @@
 //! Learns how fast models generate, from calls whose tokens are known exactly.
 //!
 //! Calls that end early are booked by it: what a model may have generated unseen. Only rates above
-//! [`LEAST_RATE`] are kept, so that calls at a usual pace touch nothing shared.
+//! [`LEAST_RATE`] are kept, so that calls at a usual pace touch nothing shared. The journal keeps them over restarts: in
+//! its sums, and in the records of the calls behind those.
 
-use std::{collections::HashMap, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::{Duration, UNIX_EPOCH},
+};
 
+use platform_core::{record::ExchangeRecord, untrusted::JournalText};
 use platform_runtime::sync::Mutex;
+use serde::{Deserialize, Serialize};
 
 /// Tokens a second that each model may generate, as long as nothing faster is known: more than large models do.
 pub(crate) const LEAST_RATE: u64 = 200;
@@ -22,8 +28,8 @@ const HOURS: usize = 24;
 pub(crate) struct OutputRates(Mutex<HashMap<Box<str>, LastDay>>);
 
 /// Highest rate of each hour of the last day.
-#[derive(Debug, Default)]
-struct LastDay {
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct LastDay {
     rates: [u64; HOURS],
     /// Hour since the epoch of the last change.
     hour: u64,
@@ -70,6 +76,24 @@ impl OutputRates {
             Some(day) => day.note(rate, hour),
             None => models.entry(name.into()).or_default().note(rate, hour),
         }
+    }
+
+    /// Notes the rate of a call that an earlier proxy has recorded.
+    pub(crate) fn note_record(&self, record: &ExchangeRecord) {
+        let Some(rate) = record.output_rate else { return };
+        let Ok(began) = humantime::parse_rfc3339(&record.ts) else { return };
+        let model = record.model_asked.as_ref().map_or("", JournalText::as_str);
+        self.note(model, rate, || began.duration_since(UNIX_EPOCH).unwrap_or_default());
+    }
+
+    /// Returns the rates of all models, for [`OutputRates::restore`].
+    pub(crate) fn all(&self) -> BTreeMap<Box<str>, LastDay> {
+        self.0.lock().iter().map(|(model, day)| (model.clone(), day.clone())).collect()
+    }
+
+    /// Restores rates that an earlier proxy has learned.
+    pub(crate) fn restore(&self, rates: BTreeMap<Box<str>, LastDay>) {
+        self.0.lock().extend(rates.into_iter().take(MAX_MODELS));
     }
 
     /// Returns the tokens a second that `model` may generate.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use platform_core::{
     control::{InexactCalls, Usage},
     money::NanoDollars,
-    record::{CallEnd, ExchangeRecord, Kind, Outcome, Tokens},
+    record::{CallEnd, Correction, ExchangeRecord, Kind, Outcome, Tokens},
     refusal::Refusal,
 };
 use serde::{Deserialize, Serialize};
@@ -45,7 +45,7 @@ impl UsageCounters {
         let add = |counter: &AtomicU64, amount| sum::add(counter, amount, Ordering::Relaxed);
         let counter = match (record.outcome, record.kind) {
             (Outcome::Refused, _) => &self.refused,
-            (_, Kind::Model) => &self.calls,
+            (_, Kind::Model | Kind::Correction) => &self.calls,
             (_, Kind::Tool) => &self.tool_calls,
         };
         add(counter, record.calls);
@@ -61,6 +61,13 @@ impl UsageCounters {
         add(&self.reasoning, record.tokens.reasoning);
         add(&self.nanodollars, record.cost_nanodollars.unwrap_or_default().0);
         self.last.store(packed(record.into()), Ordering::Relaxed);
+    }
+
+    /// Corrects the figures of a call that has ended.
+    pub(crate) fn correct(&self, Correction { before, after, .. }: &Correction) {
+        sum::replace(&self.input, before.input, after.input);
+        sum::replace(&self.output, before.output, after.output);
+        sum::replace(&self.nanodollars, before.cost_nanodollars.0, after.cost_nanodollars.0);
     }
 
     /// Returns the present totals, with those of `inexact` calls.

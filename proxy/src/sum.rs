@@ -1,4 +1,4 @@
-//! Adds to shared counters of tokens, money and calls. A counter that is full stays full: one that wrapped would let a
+//! Changes shared counters of tokens, money and calls. A counter that is full stays full: one that wrapped would let a
 //! limit start again from zero.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,6 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub(crate) fn add(counter: &AtomicU64, amount: u64, set_order: Ordering) {
     if amount > 0 {
         counter.update(set_order, Ordering::Relaxed, |counted| counted.saturating_add(amount));
+    }
+}
+
+/// Replaces `before`, which `counter` includes, by `after`.
+pub(crate) fn replace(counter: &AtomicU64, before: u64, after: u64) {
+    if before != after {
+        let moved = |counted: u64| counted.saturating_sub(before).saturating_add(after);
+        counter.update(Ordering::AcqRel, Ordering::Relaxed, moved);
     }
 }
 

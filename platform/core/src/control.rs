@@ -23,8 +23,8 @@
 //! | `DELETE /v1/gateways/{gateway}` | `{}`; the listener is closed and its directory removed |
 //! | `GET /v1/frozen` | list of [`Frozen`] |
 //! | `POST /v1/freeze` or `/v1/thaw` with a list of [`Frozen`] | [`FreezeChange`]; calls in flight of what is frozen are cut; 507 `not_stored` if the change is in effect but the disk refused it |
-//! | `GET /v1/exhausted` | [`ExhaustedAccounts`] |
-//! | `PUT /v1/exhausted` with [`ExhaustedAccounts`] | [`ExhaustedAccounts`]; replaces the earlier lists; later calls of these accounts are refused, those in flight go on; 507 `not_stored` as above |
+//! | `POST /v1/corrections` with a list of [`crate::record::LedgerFigures`] | list of [`crate::record::CorrectionEffect`], in the same order; repeating it is harmless |
+//! | `GET /v1/exhausted`, `PUT` of the same with [`ExhaustedAccounts`] | [`ExhaustedAccounts`]; a `PUT` replaces the earlier lists; later calls of these accounts are refused, those in flight go on; 507 `not_stored` as above |
 //! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and apply to new calls |
 //! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on only the limits named here apply; what was used already counts |
 //! | `GET /v1/accounts` | list of [`AccountView`] |

@@ -64,11 +64,11 @@ const fn or_null(name: &'static str, holds: Holds, doc: &'static str) -> Field {
 }
 
 /// All fields, in the order in which they are written.
-pub const FIELDS: [Field; 35] = [
+pub const FIELDS: [Field; 38] = [
     field(
         "v",
         Holds::Count,
-        "Version of the schema: 4. Lines of version 3 have no `unconfirmed` among the sources of costs; of version 2 also no `tokens.cache_written_1h`, and no `partial` among the sources of tokens; of version 1 also no `finish_reason`, `rule`, `timeout`, `calls` and `tokens.cache_written`.",
+        "Version of the schema: 5. Lines of version 4 have no `seen`, no `output_rate`, and no corrections; of version 3 also no `unconfirmed` among the sources of costs; of version 2 also no `tokens.cache_written_1h`, and no `partial` among the sources of tokens; of version 1 also no `finish_reason`, `rule`, `timeout`, `calls` and `tokens.cache_written`.",
     ),
     field("seq", Holds::Count, "Place in the journal, from 1, without gaps."),
     field("ts", Holds::Text, "When the call began: RFC 3339, UTC, microseconds."),
@@ -138,11 +138,15 @@ pub const FIELDS: [Field; 35] = [
         "Id under which the upstream knows the call, assigned by Sluicegate; of several calls, the first one's.",
     ),
     field("tools", Holds::ManyUntrusted, "Names of the tools the answer called."),
-    field("kind", Holds::Word(kinds), "Kind of the call."),
+    field(
+        "kind",
+        Holds::Word(kinds),
+        "Kind of the call. `correction`: no call, but new figures for an earlier line, which the upstream's ledger gave.",
+    ),
     field(
         "calls",
         Holds::Count,
-        "Number of calls in this record: more than one only for a sum of calls of which nothing was sent.",
+        "Number of calls in this record: more than one only for a sum of calls of which nothing was sent; none for a correction.",
     ),
     field("tap", Holds::Word(taps), "Whether the answer could be watched."),
     Field {
@@ -150,6 +154,24 @@ pub const FIELDS: [Field; 35] = [
         holds: Holds::Fields(&TOOL),
         absence: Absence::LeftOut,
         doc: "Call of a host tool; only with the kind `tool`, and only once the name of a tool was read.",
+    },
+    Field {
+        name: "seen",
+        holds: Holds::Fields(&FIGURES),
+        absence: Absence::LeftOut,
+        doc: "What was seen of a call whose tokens are `partial` or `estimated`: no correction goes below it. Left out if nothing was, as of a call that was found after the proxy died.",
+    },
+    Field {
+        name: "output_rate",
+        holds: Holds::Count,
+        absence: Absence::LeftOut,
+        doc: "Tokens a second of each answer, if the upstream has counted more than 200 of them a second. Calls of the model that are cut in the next day are booked by it.",
+    },
+    Field {
+        name: "correction",
+        holds: Holds::Fields(&CORRECTION),
+        absence: Absence::LeftOut,
+        doc: "Correction of an earlier line; only with the kind `correction`. The other fields say whose call it was, and how it ended.",
     },
     field(
         "prev",
@@ -183,6 +205,22 @@ const TOOL: [Field; 4] = [
         absence: Absence::LeftOut,
         doc: "SHA-256 of the arguments as the agent wrote them, in lower-case hexadecimal; left out if there were none.",
     },
+];
+
+const CORRECTION: [Field; 3] = [
+    field("line", Holds::Count, "Number of the line with the call's record."),
+    field(
+        "before",
+        Holds::Fields(&FIGURES),
+        "What counted under limits until then, with the fields of `seen`.",
+    ),
+    field("after", Holds::Fields(&FIGURES), "What counts from then on, with the same fields."),
+];
+
+const FIGURES: [Field; 3] = [
+    field("input", Holds::Count, "Tokens of the prompt."),
+    field("output", Holds::Count, "Tokens of the answer."),
+    field("cost_nanodollars", Holds::Count, "Cost, in billionths of a dollar; 0 if it is unknown."),
 ];
 
 const LOST: [Field; 2] = [

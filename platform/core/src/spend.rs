@@ -52,6 +52,12 @@ pub struct SpendRow {
     pub cost: Option<NanoDollars>,
     /// Tokens of the call, of input and output.
     pub tokens: u64,
+    /// Those of the input.
+    #[serde(default)]
+    pub input: u64,
+    /// Those of the output.
+    #[serde(default)]
+    pub output: u64,
     /// End of the call.
     pub end: SpendEnd,
     /// Model that was asked for.
@@ -106,6 +112,8 @@ mod tests {
             began_ms: 0,
             cost: cost.map(NanoDollars),
             tokens,
+            input: 0,
+            output: 0,
             end,
             model: None,
             account: None,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     money::NanoDollars,
-    record::{ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
+    record::{Correction, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
 };
 
 /// Totals over the calls of a run.
@@ -47,13 +47,21 @@ impl Usage {
     pub fn add(&mut self, record: &ExchangeRecord) {
         let counted = match (record.outcome, record.kind) {
             (Outcome::Refused, _) => &mut self.refused,
-            (_, Kind::Model) => &mut self.calls,
+            (_, Kind::Model | Kind::Correction) => &mut self.calls,
             (_, Kind::Tool) => &mut self.tool_calls,
         };
         *counted = counted.saturating_add(record.calls);
         self.tokens += record.tokens;
         self.cost_nanodollars = self.cost_nanodollars + record.cost_nanodollars.unwrap_or_default();
         self.inexact += record.into();
+        if let Some(correction) = &record.correction {
+            self.correct(correction);
+        }
+    }
+
+    /// Corrects the figures of one of these calls.
+    pub fn correct(&mut self, correction: &Correction) {
+        correction.apply(&mut self.tokens, &mut self.cost_nanodollars);
     }
 }
 

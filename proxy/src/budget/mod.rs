@@ -21,7 +21,7 @@ use platform_core::{
     budget::{Budget, Limit, LimitView, Price},
     control::{InexactCalls, Usage},
     money::NanoDollars,
-    record::Tokens,
+    record::{Correction, Figures, Tokens},
 };
 
 pub(crate) use self::{
@@ -119,6 +119,15 @@ impl Spending {
         InexactCalls {
             unpriced: self.unpriced.load(Ordering::Relaxed),
             estimated: self.estimated.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Corrects the figures of a call that has ended.
+    pub(crate) fn correct(&self, correction: &Correction) {
+        let amounts = |figures: Figures| amounts_used(0, figures.tokens(), figures.cost_nanodollars);
+        let moved = amounts(correction.before).into_iter().zip(amounts(correction.after));
+        for (quota, (before, after)) in self.quotas.iter().zip(moved) {
+            quota.correct(before, after);
         }
     }
 

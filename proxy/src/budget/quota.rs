@@ -99,6 +99,11 @@ impl Quota {
             self.reserved.fetch_sub(reserved, Ordering::AcqRel);
         }
     }
+
+    /// Replaces the usage of a call that has ended.
+    pub(super) fn correct(&self, before: u64, after: u64) {
+        sum::replace(&self.used, before, after);
+    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! [`platform_core::control`]. Runs on the main thread: it can be slow without slowing a call.
 
 mod answer;
+mod corrections;
 mod known;
 pub(crate) mod metrics;
 mod ready;

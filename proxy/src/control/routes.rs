@@ -19,7 +19,7 @@ use platform_runtime::{metrics::CONTENT_TYPE, report, task};
 use super::{
     Control,
     answer::{ControlResponse, Error, json, text},
-    known, metrics, ready, reload,
+    corrections, known, metrics, ready, reload,
     request::{milliseconds, number, parse_body},
     spend, streams,
 };
@@ -44,6 +44,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Cont
         (&Method::GET, ["v1", "upstream"]) => Ok(json(&control.upstream_health().await)),
         (&Method::GET, ["v1", "upstream", "spend"]) => Ok(json(&spend::spend(&control, &head.uri).await?)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
+        (&Method::POST, ["v1", "corrections"]) => Ok(json(&corrections::correct(&control, body).await?)),
         (&Method::GET, ["v1", "consumers"]) => Ok(json(&control.journal.consumers())),
         (&Method::PUT, ["v1", "consumers", name]) => acknowledge(&control, name, body).await,
         (&Method::DELETE, ["v1", "consumers", name]) => remove_consumer(&control, name),

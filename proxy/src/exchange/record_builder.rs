@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use platform_core::{
     id::CallId,
-    record::{CostSource, ExchangeRecord, Kind, Outcome, Tokens, TokensSource},
+    money::NanoDollars,
+    record::{CostSource, ExchangeRecord, Figures, Kind, Outcome, Tokens, TokensSource},
     refusal::Refusal,
     route::Route,
     untrusted::JournalText,
@@ -91,6 +92,9 @@ impl RecordBuilder {
             calls: 1,
             tap: grant.tap,
             tool: None,
+            seen: None,
+            output_rate: None,
+            correction: None,
         };
         Self {
             record,
@@ -127,8 +131,32 @@ impl RecordBuilder {
 
     /// Returns the record of a call that has ended. Each answer may have had `rate` tokens a second that were not seen.
     pub(super) fn finish(mut self, outcome: Outcome, duration_us: u64, rate: u64) -> ExchangeRecord {
+        let counted = self.record.tokens;
+        let reported = self.record.cost_nanodollars;
         self.fill_in(outcome, duration_us, rate);
+        if self.record.is_correctable() {
+            self.record.seen = Some(Box::new(self.seen(counted, reported)));
+        }
         self.record
+    }
+
+    /// Returns the figures of what was seen of a call, of which the upstream has `counted` these tokens, and `reported`
+    /// this cost: those that it would have if it had ended with the text that came.
+    fn seen(&self, counted: Tokens, reported: Option<NanoDollars>) -> Figures {
+        let output = self.text_bytes.map_or(0, estimate::tokens);
+        let mut seen = ExchangeRecord {
+            tokens: counted,
+            tokens_source: TokensSource::Partial,
+            cost_nanodollars: reported,
+            ..self.record.clone()
+        };
+        add_estimate(
+            &mut seen,
+            self.granted,
+            Tokens { input: self.prompt.usual(), output, ..Tokens::default() },
+        );
+        cost::settle(&mut seen, self.price);
+        Figures::from(&seen)
     }
 
     /// Returns the model that the call asks for.

@@ -13,6 +13,7 @@ use super::{call::Exchange, record_builder::RecordBuilder};
 use crate::{
     clock,
     journal::Durable,
+    output_rates::LEAST_RATE,
     refusal::{self, Late, Refused},
     run::Closing,
 };
@@ -22,8 +23,8 @@ impl Exchange {
     /// may leave; a caller without a client to answer drops it.
     pub(super) fn settle(&mut self, outcome: Outcome) -> Durable {
         let duration = self.elapsed_us();
-        let Some(builder) = self.builder.take() else { return Durable::Now };
-        let rate = self.output_rate(&builder, duration);
+        let Some(mut builder) = self.builder.take() else { return Durable::Now };
+        let rate = self.output_rate(&mut builder, duration);
         let mut record = builder.finish(outcome, duration, rate);
         if outcome == Outcome::Complete && self.connection_state.has_outlived_client() {
             record.outcome = Outcome::ClientGone;
@@ -47,10 +48,11 @@ impl Exchange {
 
     /// Learns the rate of a call whose tokens are known. Returns the tokens a second that each answer of another call may
     /// have had unseen.
-    fn output_rate(&self, builder: &RecordBuilder, duration: u64) -> u64 {
+    fn output_rate(&self, builder: &mut RecordBuilder, duration: u64) -> u64 {
         let rates = &self.context.output_rates;
-        if let Some(rate) = builder.exact_rate(duration) {
+        if let Some(rate) = builder.exact_rate(duration).filter(|rate| *rate > LEAST_RATE) {
             rates.note(builder.model(), rate, clock::now);
+            builder.record.output_rate = Some(rate);
         }
         if !builder.is_partly_seen() {
             return 0;

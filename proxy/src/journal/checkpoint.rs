@@ -11,7 +11,7 @@ use std::{
 
 use platform_core::{
     control::Usage,
-    id::{AccountId, RunId},
+    id::{AccountId, CallId, RunId},
     json::{self, Bounds},
     record::{ExchangeRecord, JournalLine, NO_LINE, hash},
 };
@@ -20,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use super::{
     Error, Journal,
     attempt_usage::{AttemptUsage, LineTotalsOfRun},
+    corrections::OpenCalls,
     segments,
 };
-use crate::{run_usage::RunUsage, state};
+use crate::{output_rates::LastDay, run_usage::RunUsage, state};
 
 /// Usage of each account, and of each run that may call again.
 #[derive(Debug, Default)]
@@ -36,11 +37,23 @@ pub(crate) struct UsageTotals {
 pub(super) struct LineTotals {
     by_account: HashMap<AccountId, Usage>,
     by_run: HashMap<RunId, LineTotalsOfRun>,
+    /// Lines about calls that may be corrected.
+    open: Vec<(CallId, u64)>,
+    /// Records of corrections.
+    corrections: Vec<ExchangeRecord>,
 }
 
 impl LineTotals {
     /// Adds the calls of `record`, which have ended; it is in line `seq`.
     pub(super) fn add(&mut self, seq: u64, record: &ExchangeRecord) {
+        if record.is_correctable() || record.correction.is_some() {
+            self.open.push((record.litellm_call_id, seq));
+        }
+        if record.correction.is_some() {
+            // Applied last: another thread may have written the line that it corrects.
+            self.corrections.push(record.clone());
+            return;
+        }
         match self.by_account.get_mut(&record.account) {
             Some(usage) => usage.add(record),
             None => self.by_account.entry(record.account.clone()).or_default().add(record),
@@ -49,6 +62,10 @@ impl LineTotals {
             Some(totals) => totals.add(seq, record),
             None => self.by_run.entry(record.run_id.clone()).or_default().add(seq, record),
         }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.by_account.is_empty() && self.corrections.is_empty()
     }
 }
 
@@ -65,6 +82,12 @@ pub(super) struct Checkpoint {
     hash: String,
     accounts: BTreeMap<AccountId, Usage>,
     runs: BTreeMap<RunId, AttemptUsage>,
+    /// Calls that may be corrected.
+    #[serde(default)]
+    pub(super) open: OpenCalls,
+    /// Rates of models that were learned so far.
+    #[serde(default)]
+    output_rates: BTreeMap<Box<str>, LastDay>,
     /// Last line that is included in the file.
     #[serde(skip)]
     written: u64,
@@ -108,6 +131,8 @@ impl Checkpoint {
             hash,
             accounts: BTreeMap::new(),
             runs: BTreeMap::new(),
+            open: OpenCalls::default(),
+            output_rates: BTreeMap::new(),
             unsent: 0,
             written: 0,
         }
@@ -131,6 +156,7 @@ impl Checkpoint {
             let seq = reader.next_seq();
             let line: JournalLine = reader.parse(&mut text)?.ok_or(Error::Missing { seq })?;
             totals.add(seq, &line.record);
+            journal.output_rates.note_record(&line.record);
             self.seq = seq;
         }
         if let Some(text) = text.strip_suffix(b"\n") {
@@ -143,7 +169,10 @@ impl Checkpoint {
     /// Adds the sums of several threads over lines behind all that are included.
     fn add(&mut self, threads: Vec<LineTotals>) {
         let mut last_lines = HashMap::new();
-        for LineTotals { by_account, by_run } in threads {
+        let mut corrections = Vec::new();
+        for LineTotals { by_account, by_run, open, corrections: corrected } in threads {
+            open.into_iter().for_each(|(call, seq)| self.open.note(call, seq));
+            corrections.extend(corrected);
             for (account, usage) in by_account {
                 *self.accounts.entry(account).or_default() += usage;
             }
@@ -151,6 +180,18 @@ impl Checkpoint {
                 let last_line = last_lines.entry(run_id.clone()).or_insert(0);
                 self.runs.entry(run_id).or_default().add(totals, last_line);
             }
+        }
+        corrections.iter().for_each(|record| self.correct(record));
+    }
+
+    /// Corrects the sums of the account and of the run, unless that makes a later attempt.
+    fn correct(&mut self, record: &ExchangeRecord) {
+        let Some(correction) = &record.correction else { return };
+        if let Some(usage) = self.accounts.get_mut(&record.account) {
+            usage.correct(correction);
+        }
+        if let Some(used) = self.runs.get_mut(&record.run_id).filter(|used| used.attempt == record.attempt) {
+            used.run_usage.usage.correct(correction);
         }
     }
 }
@@ -181,16 +222,7 @@ impl Journal {
     /// that line.
     pub(super) fn make_checkpoint(&self, is_closed: &dyn Fn(&RunId, u32) -> bool) -> Result<u64, Error> {
         let mut sums = self.checkpoint.lock();
-        let sums = match &mut *sums {
-            Some(sums) => sums,
-            none => none.insert(self.catch_up()?),
-        };
-        let SummedEnd { seq, hash, totals } = self.take_totals();
-        if totals.iter().any(|totals| !totals.by_account.is_empty()) {
-            sums.add(totals);
-            sums.seq = seq;
-            sums.hash = String::from_utf8_lossy(&hash).into_owned();
-        }
+        let sums = self.sum_up(&mut sums)?;
         sums.runs.retain(|run_id, used| !is_closed(run_id, used.attempt));
         if sums.seq != sums.written {
             self.write_checkpoint(sums)?;
@@ -198,11 +230,27 @@ impl Journal {
         Ok(sums.seq)
     }
 
+    /// Adds everything up to and with the last line to `sums`.
+    pub(super) fn sum_up<'s>(&self, sums: &'s mut Option<Checkpoint>) -> Result<&'s mut Checkpoint, Error> {
+        let sums = match sums {
+            Some(sums) => sums,
+            none => none.insert(self.catch_up()?),
+        };
+        let SummedEnd { seq, hash, totals } = self.take_totals();
+        if totals.iter().any(|totals| !totals.is_empty()) {
+            sums.add(totals);
+            sums.seq = seq;
+            sums.hash = String::from_utf8_lossy(&hash).into_owned();
+        }
+        Ok(sums)
+    }
+
     /// Records that the lines before `first` are removed, not lost.
     pub(super) fn note_oldest(&self, first: u64) -> Result<(), Error> {
         match &mut *self.checkpoint.lock() {
             Some(sums) => {
                 sums.oldest = first;
+                sums.open.forget_before(first);
                 self.write_checkpoint(sums)
             }
             None => Ok(()),
@@ -212,6 +260,7 @@ impl Journal {
     /// Sums up all lines on the disk.
     fn catch_up(&self) -> Result<Checkpoint, Error> {
         let mut sums = self.read_checkpoint()?;
+        self.output_rates.restore(std::mem::take(&mut sums.output_rates));
         // These lines are read again.
         let last = self.take_totals().seq;
         sums.add_up_to(last, self)?;
@@ -241,6 +290,7 @@ impl Journal {
             synced.map_err(Error::io("sync", &segment.path))?;
         }
         sums.unsent = self.refusals.used();
+        sums.output_rates = self.output_rates.all();
         let path = path_in(&self.dir);
         let text = serde_json::to_vec(&sums).map_err(|error| Error::io("write", &path)(error.into()))?;
         state::replace(&path, &text).map_err(Error::io("write", &path))?;

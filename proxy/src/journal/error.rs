@@ -62,6 +62,9 @@ pub enum Error {
         /// Id of this journal.
         present: String,
     },
+    /// There is no space for a line, or writing has stopped.
+    #[error("the journal has no space for a line, or a write to it has failed")]
+    NoSpace,
     /// Another proxy writes the journal.
     #[error("another proxy has the journal {} open: stop it, or use another proxy.state_dir", path.display())]
     InUse {

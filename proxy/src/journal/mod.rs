@@ -14,6 +14,7 @@ mod attempt_usage;
 mod checkpoint;
 mod committer;
 mod consumers;
+mod corrections;
 mod error;
 mod follow;
 mod gaps;
@@ -70,10 +71,10 @@ use self::{
     tail::{Appended, Tail},
 };
 pub(crate) use self::{
-    checkpoint::UsageTotals, committer::Committer, consumers::AcknowledgeError, follow::Follower,
-    maintenance::Maintenance, space::SpaceReservation, turn::Durable,
+    checkpoint::UsageTotals, committer::Committer, consumers::AcknowledgeError, corrections::Corrected,
+    follow::Follower, maintenance::Maintenance, space::SpaceReservation, turn::Durable,
 };
-use crate::clock;
+use crate::{clock, output_rates::OutputRates};
 
 /// Journal of one proxy. Shared by all its threads.
 #[derive(Debug)]
@@ -109,6 +110,8 @@ pub(crate) struct Journal {
     last: Arc<LastLine>,
     /// Lines that were missing when the journal was opened.
     gaps: Gaps,
+    /// Rates of models, which checkpoints keep.
+    output_rates: Arc<OutputRates>,
     /// Usage up to some line; the tail counts the later lines.
     checkpoint: Mutex<Option<Checkpoint>>,
     /// Lock that is held so that no other proxy writes here.
@@ -159,6 +162,7 @@ impl Journal {
             tail: Mutex::new(tail).into(),
             dir,
             gaps,
+            output_rates: Arc::default(),
             checkpoint: Mutex::default(),
             _lock: lock,
         };
@@ -174,6 +178,11 @@ impl Journal {
     /// Returns the sequence number of the last line.
     pub(crate) fn last_seq(&self) -> u64 {
         self.last.seq()
+    }
+
+    /// Returns the rates of models: those that earlier proxies have learned, once [`Journal::usage_totals`] has read them.
+    pub(crate) const fn output_rates(&self) -> &Arc<OutputRates> {
+        &self.output_rates
     }
 
     /// Returns the lines that were missing when the journal was opened, although they were never removed.

@@ -23,7 +23,7 @@ use platform_core::{
     host_tools::{HostTools, ToolLimits},
     id::{AccountId, AgentId, RunId},
     limit::ByteSize,
-    record::ExchangeRecord,
+    record::{Correction, ExchangeRecord},
     refusal::Refusal,
 };
 use platform_runtime::shutdown::{Drain, drain};
@@ -275,6 +275,12 @@ impl Run {
         self.usage_counters.add(record);
         self.spending.add_inexact(record.into());
         self.account.add_inexact(record.into());
+    }
+
+    /// Corrects the figures of a call that has ended. Its account's are corrected apart.
+    pub(crate) fn correct(&self, correction: &Correction) {
+        self.usage_counters.correct(correction);
+        self.spending.correct(correction);
     }
 
     /// Refuses new calls, waits at most `grace` for those in flight, then cuts the rest. Idempotent: a second close

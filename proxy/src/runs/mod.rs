@@ -31,6 +31,7 @@ use futures_util::future::join_all;
 use platform_core::{
     control::RunView,
     id::{ModelName, RunId},
+    record::ExchangeRecord,
 };
 use platform_runtime::{settings, sync::Mutex};
 use tokio::sync::SetOnce;
@@ -285,6 +286,17 @@ impl Runs {
         let stored = self.registry.revoke(run_id);
         self.all_runs().iter().filter(|run| run.grant.run_id == *run_id).for_each(|run| run.revoke_tokens());
         stored
+    }
+
+    /// Moves the counters of limits by the `record` of a correction: those of the account, and of the run if that attempt
+    /// is open.
+    pub(crate) fn correct(&self, record: &ExchangeRecord) {
+        let Some(correction) = &record.correction else { return };
+        self.accounts.of(&record.account).correct(correction);
+        let run = self.get(&record.run_id).filter(|run| run.grant.attempt == record.attempt);
+        if let Some(run) = run {
+            run.correct(correction);
+        }
     }
 
     /// Returns the keys of runs at the upstream.

@@ -30,6 +30,10 @@ struct LedgerRow<'a> {
     #[serde(borrow)]
     total_tokens: Option<Raw<'a>>,
     #[serde(borrow)]
+    prompt_tokens: Option<Raw<'a>>,
+    #[serde(borrow)]
+    completion_tokens: Option<Raw<'a>>,
+    #[serde(borrow)]
     model: Option<Raw<'a>>,
     #[serde(borrow)]
     model_group: Option<Raw<'a>>,
@@ -92,6 +96,8 @@ impl LedgerRow<'_> {
             cost: field::<f64>("spend", self.spend)?
                 .and_then(|dollars| NanoDollars::parse_dollars(&format!("{dollars:e}"))),
             tokens: field("total_tokens", self.total_tokens)?.unwrap_or_default(),
+            input: field("prompt_tokens", self.prompt_tokens)?.unwrap_or_default(),
+            output: field("completion_tokens", self.completion_tokens)?.unwrap_or_default(),
             end: match (is_failure, is_cached) {
                 (true, _) => SpendEnd::Failed,
                 (false, true) => SpendEnd::Cached,

@@ -178,7 +178,7 @@ mod tests {
         assert!(!reduced.contains("hunter2") && !reduced.contains(&key_hash(Some(&key()))), "{reduced}");
         let expected = json!({
             "request_id": "chatcmpl-1", "call_id": "call-1", "began_ms": 1_795_199_350_244_i64, "cost": 23_000,
-            "tokens": 17, "end": "answered", "model": "fake-gpt", "account": "acct-1", "key": "own",
+            "tokens": 17, "input": 11, "output": 6, "end": "answered", "model": "fake-gpt", "account": "acct-1", "key": "own",
         });
         assert_eq!(serde_json::from_str::<Value>(&reduced).unwrap(), expected);
     }

@@ -3,7 +3,7 @@
 //! An agent chooses the names of models, so a text could be a formula. A text that begins like one gets an apostrophe
 //! in front, as OWASP's page on CSV injection advises. Numbers stay numbers.
 
-use platform_core::record::JournalLine;
+use platform_core::record::{ExchangeRecord, Figures, JournalLine};
 
 /// Content of one cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ fn text_cell(value: impl serde::Serialize) -> Cell {
 }
 
 /// Names of the columns, in order.
-const COLUMNS: [&str; 41] = [
+const COLUMNS: [&str; 52] = [
     "seq",
     "ts",
     "run_id",
@@ -99,6 +99,17 @@ const COLUMNS: [&str; 41] = [
     "tool_outcome",
     "tool_connection",
     "tool_args_sha256",
+    "output_rate",
+    "seen_input",
+    "seen_output",
+    "seen_cost_nanodollars",
+    "correction_line",
+    "correction_before_input",
+    "correction_before_output",
+    "correction_before_cost_nanodollars",
+    "correction_after_input",
+    "correction_after_output",
+    "correction_after_cost_nanodollars",
 ];
 
 /// Returns the line of column names.
@@ -108,7 +119,7 @@ pub fn header() -> String {
 
 /// Returns the line for a record.
 pub fn row(line: &JournalLine) -> String {
-    format_line(&cells(line))
+    format_line(&[call_cells(line), later_cells(&line.record)].concat())
 }
 
 /// Returns the line of these cells.
@@ -116,12 +127,12 @@ pub fn format_line(cells: &[Cell]) -> String {
     cells.iter().map(format_cell).collect::<Vec<_>>().join(",") + "\r\n"
 }
 
-fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
+fn call_cells(line: &JournalLine) -> Vec<Cell> {
     let record = &line.record;
     let tool = record.tool.as_ref();
     let text = |text: &str| Cell::Text(text.to_owned());
     let tools: Vec<_> = record.tools.iter().map(|tool| tool.as_str()).collect();
-    [
+    vec![
         line.seq.into(),
         text(&record.ts),
         text(record.run_id.as_str()),
@@ -164,6 +175,25 @@ fn cells(line: &JournalLine) -> [Cell; COLUMNS.len()] {
         text_cell(tool.and_then(|tool| tool.connection.as_ref())),
         text_cell(tool.and_then(|tool| tool.args_sha256.as_ref())),
     ]
+}
+
+/// Returns the cells of what a record has beside its call: its rate, what was seen, and a correction.
+fn later_cells(record: &ExchangeRecord) -> Vec<Cell> {
+    let correction = record.correction.as_deref();
+    let figures = |figures: Option<Figures>| {
+        [
+            figures.map(|figures| figures.input).into(),
+            figures.map(|figures| figures.output).into(),
+            figures.map(|figures| figures.cost_nanodollars.0).into(),
+        ]
+    };
+    let line = correction.map(|correction| correction.line);
+    let mut cells = vec![record.output_rate.into()];
+    cells.extend(figures(record.seen.as_deref().copied()));
+    cells.push(line.into());
+    cells.extend(figures(correction.map(|correction| correction.before)));
+    cells.extend(figures(correction.map(|correction| correction.after)));
+    cells
 }
 
 fn format_cell(cell: &Cell) -> String {

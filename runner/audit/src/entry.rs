@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use platform_core::{
     json::{self, Bounds},
     money::NanoDollars,
-    record::{Kind, Outcome, Tokens, TokensSource, known_version},
+    record::{Correction, Kind, Outcome, Tokens, TokensSource, known_version},
     refusal::Refusal,
 };
 use serde::Deserialize;
@@ -43,6 +43,8 @@ pub struct Entry<'l> {
     pub kind: Kind,
     #[serde(default = "default_calls")]
     pub(crate) calls: u64,
+    #[serde(default)]
+    pub(crate) correction: Option<Correction>,
 }
 
 /// Part of a tool call that sums need.

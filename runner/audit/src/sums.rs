@@ -123,6 +123,10 @@ impl Groups {
 impl Sums {
     /// Adds a record for all calls that it stands for.
     pub fn add(&mut self, entry: &Entry<'_>) {
+        if let Some(correction) = &entry.correction {
+            correction.apply(&mut self.tokens, &mut self.cost);
+            return;
+        }
         if entry.outcome == platform_core::record::Outcome::Refused {
             self.refused = self.refused.saturating_add(entry.calls);
         } else {

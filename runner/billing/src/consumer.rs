@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration}
 use platform_core::{
     control::Cursor,
     json::{self, Bounds},
-    record::{JournalLine, hash},
+    record::{JournalLine, Kind, hash},
 };
 use platform_runtime::{
     report,
@@ -149,6 +149,10 @@ impl JournalConsumer {
                 .map_err(|source| Error::Line { after: end.seq, source })?;
             end.seq = seq;
             end.hash = String::from_utf8_lossy(&hash(line)).into_owned();
+            // The ledger's figures come to receipts by themselves.
+            if record.kind == Kind::Correction {
+                continue;
+            }
             let began = pricing::began(&record);
             calls.push(JournalCall {
                 place: CallPlace { journal: end.journal.clone(), seq },

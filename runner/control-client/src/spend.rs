@@ -1,7 +1,10 @@
-//! Reads the upstream's ledger through the proxy.
+//! Reads the upstream's ledger through the proxy, and lets limits count with what it says.
 
 use http::Method;
-use platform_core::spend::{MAX_SPEND_PAGE, SpendPage};
+use platform_core::{
+    record::{CorrectionEffect, LedgerFigures},
+    spend::{MAX_SPEND_PAGE, SpendPage},
+};
 
 use crate::{DataPlane, Error};
 
@@ -12,6 +15,11 @@ impl DataPlane {
         let path =
             format!("/v1/upstream/spend?from={from}&until={until}&page={page}&page_size={MAX_SPEND_PAGE}");
         self.request(Method::GET, &path, None::<&()>).await
+    }
+
+    /// Corrects calls by the ledger's figures, and returns the effect on each. Repeating it is harmless.
+    pub async fn correct(&self, ledger: &[LedgerFigures]) -> Result<Vec<CorrectionEffect>, Error> {
+        self.request(Method::POST, "/v1/corrections", Some(&ledger)).await
     }
 }
 

@@ -4,7 +4,8 @@
 use platform_core::{
     limit::Millis,
     money::{NanoDollars, SignedNanoDollars},
-    spend::{SpendKey, SpendRow},
+    record::{LedgerFigures, TokensSource},
+    spend::{SpendEnd, SpendKey, SpendRow},
     untrusted::JournalText,
 };
 use runner_model::{
@@ -21,14 +22,16 @@ use super::{
 };
 
 const ACTION: &str = "compare the upstream's ledger with receipts";
-/// Selects the receipt of a call, what was charged for it in all, and its cost in other rows of the ledger. A reference
+/// Selects the receipt of a call, what was charged for it in all, and its cost and number in other rows of the ledger. A reference
 /// belongs to one installation, so corrections are looked up by it alone: SQLite would read all of the installation's
 /// receipts instead.
-pub(super) const FIND: &str = "SELECT installation, account, run, attempt, call_id, nanodollars, charge_reason, called, created, nanodollars + \
+pub(super) const FIND: &str = "SELECT installation, account, run, attempt, call_id, nanodollars, charge_reason, tokens_source, called, created, nanodollars + \
      (SELECT CAST(COALESCE(SUM(c.nanodollars), 0) AS BIGINT) FROM receipts c WHERE c.corrects = r.source_reference) \
      AS charged, \
      (SELECT CAST(COALESCE(SUM(l.nanodollars), 0) AS BIGINT) FROM ledger_rows l WHERE l.call_id = r.call_id \
-     AND l.installation = r.installation AND l.request_id <> $1 AND l.finding <> 'foreign') AS others \
+     AND l.installation = r.installation AND l.request_id <> $1 AND l.finding <> 'foreign') AS others, \
+     (SELECT COUNT(*) FROM ledger_rows l WHERE l.call_id = r.call_id \
+     AND l.installation = r.installation AND l.request_id <> $1 AND l.finding <> 'foreign') AS other_rows \
      FROM receipts r WHERE r.call_id = $2 AND r.source_system = $3";
 pub(super) const SAME_ID: &str =
     "SELECT call_id FROM ledger_rows WHERE installation = $1 AND request_id = $2";
@@ -63,6 +66,8 @@ pub struct Comparison {
     pub new: Vec<Finding>,
     /// Corrections that are due.
     pub corrections: Vec<Correction>,
+    /// Figures of calls whose tokens are estimated, at least in part: limits count with them.
+    pub estimated: Vec<LedgerFigures>,
 }
 
 /// Receipt with which a row is compared.
@@ -71,8 +76,11 @@ struct ChargedCall {
     charge: Charge,
     /// Sum of the call's receipts.
     charged: SignedNanoDollars,
+    tokens_source: TokensSource,
     /// Cost of the call in other rows.
     others: NanoDollars,
+    /// Number of those.
+    other_rows: u64,
     called: UnixMillis,
     created: UnixMillis,
 }
@@ -110,9 +118,32 @@ impl ChargedCall {
                 })?,
             },
             charged: SignedNanoDollars(number(row, "charged")?),
+            tokens_source: parsed(row, "tokens_source", |text| {
+                word(TokensSource::ALL, TokensSource::word, text)
+            })?,
             others: NanoDollars(count(row, "others")?),
+            other_rows: count(row, "other_rows")?,
             called: UnixMillis(number(row, "called")?),
             created: UnixMillis(number(row, "created")?),
+        })
+    }
+
+    /// Returns what `row`, with this `figure`, says of a call whose tokens are estimated; `None` of any other call, and if
+    /// another row decides.
+    fn figures(&self, row: &SpendRow, figure: LedgerFigure) -> Option<LedgerFigures> {
+        let is_estimated = matches!(self.tokens_source, TokensSource::Partial | TokensSource::Estimated);
+        let is_other_try = row.end == SpendEnd::Failed && self.other_rows > 0;
+        if !is_estimated || is_other_try || figure.sharers > 0 {
+            return None;
+        }
+        // The tokens of several rows that cost something are not added up.
+        let knows_tokens =
+            self.others == NanoDollars(0) && row.input.checked_add(row.output) == Some(row.tokens);
+        Some(LedgerFigures {
+            call_id: self.call.call_id,
+            input: knows_tokens.then_some(row.input),
+            output: knows_tokens.then_some(row.output),
+            cost_nanodollars: figure.cost,
         })
     }
 
@@ -170,6 +201,7 @@ impl Store {
             Charged::Call(found) => {
                 let figure = LedgerFigure::of(row, found.others, sharers);
                 let finding = Finding::of(found.charge, figure);
+                comparison.estimated.extend(found.figures(row, figure));
                 if let Some(amount) = figure.cost.filter(|cost| {
                     finding != Finding::Collapsed && SignedNanoDollars::from(*cost) != found.charged
                 }) {

@@ -8,12 +8,17 @@ use std::{
 use bench::upstream::ScriptedUpstream;
 use harness::{
     Agent, Up, World,
+    agent::{Answering, chat_body},
     billing::{self, counts},
     eventually::eventually_within,
-    private_file,
+    grant, private_file,
     scripted_ledger::{ScriptedLedger, row},
 };
 use http::Method;
+use platform_core::{
+    budget::{Budget, Limit},
+    grant::RunGrant,
+};
 use runner_model::failpoint::Point;
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -21,7 +26,8 @@ use serde_json::{Value, json};
 use super::survival::{LEASE, PATIENCE};
 
 /// Prices of the configuration: an estimate that the ledger does not share.
-const PRICES: &str = "[prices.fake]\ninput = '1'\noutput = '2'\n";
+const PRICES: &str =
+    "[prices.fake]\ninput = '1'\noutput = '2'\n[prices.'fake-hang']\ninput = '1'\noutput = '2'\n";
 /// Stands for the file of the callback's token.
 const TOKEN_FILE: &str = "/TOKEN_FILE";
 /// Token of the callback.
@@ -222,6 +228,51 @@ async fn a_killed_reconciliation_is_resumed() {
         );
         assert!(test.charged().await.values().all(|sum| *sum == 250_000_000), "{point:?}");
     }
+    test.end().await;
+}
+
+/// A call is cut before its head, and booked at the most that it could cost. The ledger knows better.
+#[tokio::test]
+async fn a_limit_is_lowered_with_the_receipt() {
+    let test = Reconciled::with("").await;
+    let budget = Budget { total_tokens: Some(9000), ..Budget::default() };
+    let run = test.world.run_with(RunGrant { budget, ..grant("r1", "acct-1") }).await;
+    let used = async |test: &Reconciled| {
+        let view = test.world.control.run(&run.grant.run_id).await.unwrap();
+        view.limits.into_iter().find(|view| view.limit == Limit::TotalTokens).unwrap().used
+    };
+    let body = chat_body("fake-hang", Answering::Whole).to_string();
+    let asked = run.agent.send(Method::POST, "/v1/chat/completions", body.into());
+    let calls = || async { test.world.upstream.ledger().len() };
+    tokio::select! {
+        _ = asked => panic!("it is never answered"),
+        _ = eventually_within(PATIENCE, "it is upstream", calls, |calls| *calls == 1) => {}
+    }
+    assert_eq!(run.agent.chat("fake").await.status, 400, "nothing is left");
+    let charged = || test.charged();
+    let booked = eventually_within(PATIENCE, "the receipt comes", charged, |all| all.len() == 1).await;
+    let (call, before) = booked.into_iter().next().unwrap();
+    let estimated = used(&test).await;
+    assert!(estimated > 7000, "{estimated}");
+    test.reconcile().await;
+    assert_eq!(used(&test).await, estimated, "a missing row lowers nothing");
+    test.ledger.add([row("chatcmpl-cut", Some(&call), SystemTime::now())]);
+    let killed =
+        test.world.sluice().env("SLUICE_FAILPOINT", &format!("{}:kill", Point::LedgerCorrected.name()));
+    let killed = killed.run(&["billing", "reconcile", "--since", "1h"]).await;
+    assert_eq!(killed.code, None, "{killed:?}");
+    assert_eq!(used(&test).await, estimated, "killed between receipt and limit");
+    test.reconcile().await;
+    let after = test.charged().await[&call];
+    assert!(after == 1_000_000 && after < before, "{before}");
+    let lowered = used(&test).await;
+    assert!(lowered < 100, "{lowered}");
+    test.reconcile().await;
+    assert_eq!(used(&test).await, lowered, "once");
+    let test = test.restarted("ledger_delay = '1s'", "ledger_delay = '2s'").await;
+    assert_eq!(used(&test).await, lowered, "a restart honours it");
+    assert_eq!(run.agent.chat("fake").await.status, 200);
+    test.world.control.close(&run.grant.run_id, 0).await.unwrap();
     test.end().await;
 }
 

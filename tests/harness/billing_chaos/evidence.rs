@@ -6,7 +6,7 @@ use bench::upstream::{Ending, Entry};
 use platform_core::{
     control::Health,
     money::NanoDollars,
-    record::{JournalLine, Outcome},
+    record::{ExchangeRecord, JournalLine, Kind, Outcome},
 };
 use serde_json::{Value, json};
 
@@ -143,7 +143,8 @@ async fn sent_calls(world: &World) -> Vec<(String, SentCall)> {
     let is_idle = |health: &Result<Health, String>| health.as_ref().is_ok_and(|health| health.in_flight == 0);
     eventually_within(SETTLED_TIMEOUT, "no call is in flight", health, is_idle).await.unwrap();
     let journal = world.journal().await;
-    journal.iter().filter(|line| line.record.outcome != Outcome::Refused).map(sent_call).collect()
+    let is_sent = |record: &ExchangeRecord| record.kind == Kind::Model && record.outcome != Outcome::Refused;
+    journal.iter().filter(|line| is_sent(&line.record)).map(sent_call).collect()
 }
 
 fn sent_call(JournalLine { record, .. }: &JournalLine) -> (String, SentCall) {

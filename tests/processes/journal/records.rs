@@ -227,7 +227,7 @@ async fn a_record_has_exactly_the_promised_fields() {
     assert!(0 < ttfb && ttfb <= duration, "{ttfb} {duration}");
     let call_id = world.upstream.ledger().last().unwrap().header("x-litellm-call-id")[0].to_owned();
     let expected = json!({
-        "v": 4, "seq": 1, "run_id": "r1", "attempt": 2, "account": "acct-1", "user": "user-7",
+        "v": 5, "seq": 1, "run_id": "r1", "attempt": 2, "account": "acct-1", "user": "user-7",
         "graph": "sandbox:agent", "identity": "socket", "route": "chat_completions",
         "model_asked": "fake-cost", "model_answered": "fake-cost", "finish_reason": "stop", "stream": true,
         "status": 200, "outcome": "complete", "refusal": null, "rule": null, "timeout": null,

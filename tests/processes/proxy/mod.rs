@@ -5,6 +5,7 @@ mod balances;
 mod bodies;
 mod control;
 mod conversations;
+mod corrections;
 mod costs;
 mod drain;
 mod encoded;

@@ -3,6 +3,7 @@
 //! A record never holds a prompt, an answer or a secret. Texts chosen by an agent or an upstream enter only as
 //! [`JournalText`]. The order of the fields is the order on disk.
 
+mod correction;
 mod tool;
 mod words;
 
@@ -11,7 +12,10 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use sha2::{Digest, Sha256};
 
-pub use self::tool::{ToolCall, ToolOutcome};
+pub use self::{
+    correction::{Correction, CorrectionEffect, Figures, LedgerFigures, MAX_CORRECTIONS},
+    tool::{ToolCall, ToolOutcome},
+};
 use crate::{
     id::{AccountId, AgentId, CallId, ExternalId, RunId},
     money::NanoDollars,
@@ -21,7 +25,7 @@ use crate::{
 };
 
 /// Version of [`ExchangeRecord`] that this build writes. It reads this version and all before it.
-pub const SCHEMA_VERSION: u32 = 4;
+pub const SCHEMA_VERSION: u32 = 5;
 
 /// Reads the version of a journal line, and refuses one that is newer than this build: its fields may mean something
 /// else.
@@ -151,7 +155,8 @@ pub struct ExchangeRecord {
     pub tools: Vec<JournalText>,
     /// Kind of the call.
     pub kind: Kind,
-    /// Number of calls in the record: more than one only for a flood of calls that were never sent.
+    /// Number of calls in the record: more than one only for a flood of calls that were never sent, none for a
+    /// correction.
     #[serde(default = "one")]
     pub calls: u64,
     /// Setting of the tap: whether the answer could be watched.
@@ -159,6 +164,15 @@ pub struct ExchangeRecord {
     /// Call of a host tool that the record is of; absent for calls of the model API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Box<ToolCall>>,
+    /// Figures of what was seen of a call whose tokens are estimated, at least in part; absent if nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<Box<Figures>>,
+    /// Tokens a second of each answer that the upstream has counted; absent up to the rate that holds without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_rate: Option<u64>,
+    /// Correction that the record is; absent for calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<Box<Correction>>,
 }
 
 const fn one() -> u64 {
@@ -319,6 +333,8 @@ pub enum Kind {
     Model,
     /// A call of a tool.
     Tool,
+    /// No call: the correction of an earlier record.
+    Correction,
 }
 
 /// Setting that decides whether a run's answers can be watched while they stream. Every record states it.
@@ -342,10 +358,10 @@ mod tests {
         let newer = format!(r#"{{"v":{},"seq":1,"outcome":"sublimated"}}"#, SCHEMA_VERSION + 1);
         let error = serde_json::from_str::<JournalLine>(&newer).unwrap_err().to_string();
         assert!(
-            error.starts_with("schema version 5, and this program reads up to 4: use a newer"),
+            error.starts_with("schema version 6, and this program reads up to 5: use a newer"),
             "{error}"
         );
-        let control = newer.replacen('5', "4", 1);
+        let control = newer.replacen('6', "5", 1);
         let error = serde_json::from_str::<JournalLine>(&control).unwrap_err().to_string();
         assert!(!error.contains("schema version"), "{error}");
     }

@@ -23,7 +23,7 @@ impl Identity {
 
 impl Kind {
     /// All kinds, for tables and tests, in the order in which they are declared.
-    pub const ALL: [Self; 2] = [Self::Model, Self::Tool];
+    pub const ALL: [Self; 3] = [Self::Model, Self::Tool, Self::Correction];
 
     /// Returns the word that the journal writes.
     #[must_use]
@@ -31,6 +31,7 @@ impl Kind {
         match self {
             Self::Model => "model",
             Self::Tool => "tool",
+            Self::Correction => "correction",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Tests the journal on a real file system.
 
 mod ahead;
+mod corrections;
 mod crashes;
 mod in_flight;
 mod lost;
@@ -85,6 +86,9 @@ pub(crate) fn record(run: &str) -> ExchangeRecord {
         litellm_call_id: CallId::new(1, 2),
         tools: vec![],
         tool: None,
+        seen: None,
+        output_rate: None,
+        correction: None,
         kind: Kind::Model,
         calls: 1,
         tap: Tap::Off,
@@ -219,6 +223,7 @@ fn lines_of_earlier_versions_are_still_read() {
         include_str!("../../../tests/golden/journal-line-1.json"),
         include_str!("../../../tests/golden/journal-line-2.json"),
         include_str!("../../../tests/golden/journal-line-3.json"),
+        include_str!("../../../tests/golden/journal-line-4.json"),
     ] {
         let line: JournalLine = serde_json::from_str(older).unwrap();
         let now = JournalLine { v: SCHEMA_VERSION, ..line };
@@ -232,11 +237,11 @@ fn a_journal_of_a_newer_program_is_left_alone() {
     let dir = tempfile::tempdir().unwrap();
     append(&open(dir.path()).unwrap(), &record("r1"));
     let path = first_file(dir.path());
-    let newer = fs::read_to_string(&path).unwrap().replacen("{\"v\":4", "{\"v\":5", 1);
+    let newer = fs::read_to_string(&path).unwrap().replacen("{\"v\":5", "{\"v\":6", 1);
     fs::write(&path, &newer).unwrap();
     let error = open(dir.path()).unwrap_err();
-    assert!(matches!(error, Error::Newer { offset: 0, version: 5, .. }), "{error}");
-    assert!(error.to_string().contains("has schema version 5, and this program reads up to 4"), "{error}");
+    assert!(matches!(error, Error::Newer { offset: 0, version: 6, .. }), "{error}");
+    assert!(error.to_string().contains("has schema version 6, and this program reads up to 5"), "{error}");
     assert_eq!(fs::read_to_string(&path).unwrap(), newer);
 }
 

@@ -4,7 +4,7 @@ use std::{
     fs,
     path::Path,
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use platform_core::{
@@ -13,11 +13,16 @@ use platform_core::{
     limit::{ByteSize, Millis},
     money::NanoDollars,
     record::{ExchangeRecord, Outcome, hash},
+    untrusted::JournalText,
 };
 use platform_runtime::settings;
 
 use super::{Committer, Thread, append, assert_chained, lines, open, open_small, record};
-use crate::journal::{AcknowledgeError, Error, segments};
+use crate::{
+    clock,
+    journal::{AcknowledgeError, Error, segments},
+    output_rates::LEAST_RATE,
+};
 
 fn paid(run: &str) -> ExchangeRecord {
     ExchangeRecord { cost_nanodollars: Some(NanoDollars(1)), ..record(run) }
@@ -243,5 +248,26 @@ fn the_last_call_of_a_run_is_the_newest_line() {
         let totals = open(state.path()).unwrap().usage_totals(|_, _| false).unwrap();
         let run_usage = totals.by_run.values().next().unwrap();
         assert_eq!((run_usage.usage.calls, run_usage.last.unwrap().outcome), (2, Outcome::Complete));
+    }
+}
+
+/// Killed, a proxy has rates only in records; behind a checkpoint, the next one has them only there.
+#[test]
+fn learned_rates_outlive_a_restart() {
+    let state = tempfile::tempdir().unwrap();
+    let began = clock::now();
+    let fast = ExchangeRecord {
+        ts: humantime::format_rfc3339_micros(UNIX_EPOCH + began).to_string(),
+        model_asked: Some(JournalText::of("m")),
+        output_rate: Some(900),
+        ..record("r1")
+    };
+    append(&open(state.path()).unwrap(), &fast);
+    for _restart in 0..3 {
+        let journal = open(state.path()).unwrap();
+        assert_eq!(journal.output_rates().of("m", began), LEAST_RATE, "the control: nothing is read yet");
+        journal.usage_totals(|_, _| false).unwrap();
+        assert_eq!(["m", "other"].map(|model| journal.output_rates().of(model, began)), [900, LEAST_RATE]);
+        journal.make_checkpoint(&|_, _| false).unwrap();
     }
 }

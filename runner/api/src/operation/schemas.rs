@@ -94,7 +94,7 @@ texts! {
     /// Output of a process.
     ProcessOutput = words(OutputStream::ALL.map(OutputStream::name));
     /// Kind of a call.
-    CallKind = words(record::Kind::ALL.map(record::Kind::word));
+    CallKind = words([record::Kind::Model, record::Kind::Tool].map(record::Kind::word));
     /// Outcome of a call.
     CallOutcome = words(record::Outcome::ALL.map(record::Outcome::word));
     /// Accuracy of token counts.

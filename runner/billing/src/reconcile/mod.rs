@@ -4,6 +4,9 @@
 //! their findings, and receipts are corrected by adjusting ones. All of that may be repeated. So a pass that was killed
 //! is resumed at the span it was in, and several passes at once harm nothing.
 //!
+//! Limits follow: the proxy is told what the ledger says of calls whose tokens it has estimated. A pass that ends in
+//! between is resumed, and tells it again.
+//!
 //! Nothing that the ledger says holds up billing: a pass has bounds, goes on after what it cannot read, and reports it.
 
 mod bounds;
@@ -17,6 +20,7 @@ use std::sync::Arc;
 
 use platform_core::{
     limit::Millis,
+    record::{LedgerFigures, MAX_CORRECTIONS},
     spend::{SpendPage, SpendRow},
 };
 use runner_control_client::{self as control, DataPlane};
@@ -37,7 +41,7 @@ use self::{
 };
 
 /// Most rows of one transaction: others of the store wait for it.
-const MAX_COMPARED: usize = 100;
+const MAX_COMPARED: usize = MAX_CORRECTIONS;
 /// Time after its begin in which a pass can be resumed. A later one reads its rows again: others may have come.
 const RESUME_WITHIN: Millis = Millis::seconds(60 * 60);
 /// Time before the first pass that is read without being asked for.
@@ -254,6 +258,9 @@ impl Reconciler {
             self.correct(&comparison.corrections).await?;
         }
         Point::LedgerCorrected.reach();
+        if !comparison.estimated.is_empty() {
+            self.correct_limits(&comparison.estimated).await?;
+        }
         comparison.new.iter().for_each(|finding| self.metrics.reconciled(*finding, 1));
         Ok(())
     }
@@ -267,6 +274,15 @@ impl Reconciler {
             }
         }
         self.charged.notify_one();
+        Ok(())
+    }
+
+    /// Lets limits count with the ledger's figures.
+    async fn correct_limits(&self, estimated: &[LedgerFigures]) -> Result<(), ReconcileError> {
+        let effects = self.data_plane.correct(estimated).await?;
+        for (figures, effect) in estimated.iter().zip(effects) {
+            tracing::debug!(call = %figures.call_id, ?effect, "limits told of an estimated call");
+        }
         Ok(())
     }
 

@@ -141,6 +141,8 @@ mod tests {
             began_ms: 0,
             cost: None,
             tokens: 0,
+            input: 0,
+            output: 0,
             end: SpendEnd::Answered,
             model: None,
             account: None,

@@ -46,6 +46,8 @@ pub(crate) fn row(seq: u64, cost: u64) -> SpendRow {
         began_ms: seq.cast_signed(),
         cost: Some(NanoDollars(cost)),
         tokens: 7,
+        input: 3,
+        output: 4,
         end: SpendEnd::Answered,
         model: Some(JournalText::of("small")),
         account: Some(JournalText::of("acct-1")),

@@ -11,7 +11,7 @@ use platform_core::{
     control::Cursor,
     id::RunId,
     json::{self, Bounds},
-    record::{ExchangeRecord, JournalLine, Outcome, TokensSource, hash},
+    record::{ExchangeRecord, JournalLine, Kind, Outcome, TokensSource, hash},
     route::Route,
     traceparent::SpanId,
 };
@@ -140,7 +140,9 @@ impl Exporter {
             };
             end.seq = seq;
             end.hash = String::from_utf8_lossy(&hash(line)).into_owned();
-            spans.extend(self.span_of_call(&record, store, contexts).await?);
+            if record.kind != Kind::Correction {
+                spans.extend(self.span_of_call(&record, store, contexts).await?);
+            }
         }
         Ok(Batch { spans, end })
     }

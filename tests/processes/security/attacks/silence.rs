@@ -20,6 +20,9 @@ const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnec
 /// Tokens a second that a model may generate unseen, as SECURITY.md promises, as long as none is known to be faster.
 const RATE: u64 = 200;
 
+/// Tokens of a whole answer.
+const TOKENS: u64 = 1000;
+
 /// A model whose rate an operator has set.
 const SET: &str = "[models.set]\ntokens_per_second = 2000";
 
@@ -68,14 +71,8 @@ async fn thinking_behind_a_word_is_booked() {
     assert!((9..thought).contains(&speaks), "{speaks} tokens, the control");
 }
 
-/// A client reads one event of many, waits for three seconds, and leaves: most of what the model generated is in the
-/// buffers of the machine. It is booked by the rate that whole calls of the model have shown. The control is a model of
-/// which nothing is known: the promised rate holds for the wait.
-#[tokio::test]
-async fn unread_tokens_are_booked_at_a_known_rate() {
-    const TOKENS: u64 = 1000;
-    let scripted = RawScriptedUpstream::start().await;
-    let place = in_front_of(&scripted).await;
+/// Lets the upstream answer with [`TOKENS`], most of which a client that waits leaves unread.
+fn say_tokens(scripted: &RawScriptedUpstream) {
     let logprobs = "0.0123456,".repeat(400);
     let token = format!(
         "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"x\"}},\"logprobs\":[{logprobs}0]}}]}}\n\n"
@@ -87,6 +84,16 @@ async fn unread_tokens_are_booked_at_a_known_rate() {
     );
     let tokens = token.repeat(usize::try_from(TOKENS).unwrap());
     scripted.say(&[HEAD.as_bytes(), tokens.as_bytes(), usage.as_bytes()]);
+}
+
+/// A client reads one event of many, waits for three seconds, and leaves: most of what the model generated is in the
+/// buffers of the machine. It is booked by the rate that whole calls of the model have shown. The control is a model of
+/// which nothing is known: the promised rate holds for the wait.
+#[tokio::test]
+async fn unread_tokens_are_booked_at_a_known_rate() {
+    let scripted = RawScriptedUpstream::start().await;
+    let place = in_front_of(&scripted).await;
+    say_tokens(&scripted);
     let (world, run) = &place;
     let pause = Duration::from_secs(3);
     let unknown = leave(&place, "unknown", "\"x\"", pause, 1).await;
@@ -101,4 +108,31 @@ async fn unread_tokens_are_booked_at_a_known_rate() {
     assert!((least..=8192).contains(&known), "{known} tokens, {whole:?}");
     let set = leave(&place, "set", "\"x\"", pause, 4).await.tokens.output;
     assert!((3 * 2000..=8192).contains(&set), "{set} tokens at the rate that is set");
+}
+
+/// The proxy is killed, and later stopped, after a whole call has shown the rate. The control is a model of which nothing
+/// is known.
+#[tokio::test]
+async fn a_known_rate_outlives_a_restart() {
+    let scripted = RawScriptedUpstream::start().await;
+    let mut place = in_front_of(&scripted).await;
+    say_tokens(&scripted);
+    place.1.agent.stream("m").await.whole().await.unwrap();
+    let whole = place.0.records(1).await.pop().unwrap().record;
+    assert!(whole.output_rate.unwrap() > RATE, "{whole:?}");
+    let least = TOKENS.min(TOKENS * 2_900_000 / whole.duration_us);
+    for count in [2, 4] {
+        match count {
+            2 => place.0.kill_proxy().await,
+            _ => assert!(place.0.stop_proxy().await),
+        }
+        place.0.start_proxy().await;
+        place.1 = place.0.run_with(place.1.grant.clone()).await;
+        let pause = Duration::from_secs(3);
+        let known = leave(&place, "m", "\"x\"", pause, count).await.tokens.output;
+        assert!((least..=8192).contains(&known), "{known} tokens, {whole:?}");
+        let unknown = leave(&place, "unknown", "\"x\"", pause, count + 1).await;
+        let most = TOKENS + RATE * unknown.duration_us / 1_000_000;
+        assert!((3 * RATE..=most).contains(&unknown.tokens.output), "{unknown:?}, the control");
+    }
 }

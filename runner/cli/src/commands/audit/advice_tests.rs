@@ -48,6 +48,9 @@ fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
         calls: 1,
         tap: platform_core::grant::Tap::Off,
         tool: None,
+        seen: None,
+        output_rate: None,
+        correction: None,
     }
 }
 

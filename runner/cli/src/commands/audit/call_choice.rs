@@ -5,7 +5,7 @@ use std::str::FromStr;
 use memchr::memmem::Finder;
 use platform_core::{
     id::{CallId, RunId},
-    record::Outcome,
+    record::{ExchangeRecord, Kind, Outcome},
 };
 use runner_control_client::{DataPlane, Follow};
 
@@ -95,8 +95,8 @@ async fn find(data_plane: &DataPlane, call: &CallEnd) -> Result<Option<Vec<u8>>,
         if finder.find(line).is_none() {
             continue;
         }
-        let id = record(line)?.record.litellm_call_id;
-        if !id.to_string().ends_with(&call.0) {
+        let ExchangeRecord { litellm_call_id: id, kind, .. } = record(line)?.record;
+        if kind == Kind::Correction || !id.to_string().ends_with(&call.0) {
             continue;
         }
         if let Some((other, _)) = found {
@@ -120,7 +120,7 @@ async fn last_failure(data_plane: &DataPlane, run: &RunId) -> Result<Option<Vec<
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     while let Some(line) = lines.next().await? {
         let entry = entry(line)?;
-        if entry.run_id() != run.as_str() {
+        if entry.run_id() != run.as_str() || entry.kind == Kind::Correction {
             continue;
         }
         if entry.is_error() || entry.outcome == Outcome::Refused {
@@ -137,7 +137,7 @@ pub(super) async fn newest_run(data_plane: &DataPlane) -> Result<Option<RunId>, 
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     while let Some(line) = lines.next().await? {
         let entry = entry(line)?;
-        if entry.account() != doctor::ACCOUNT {
+        if entry.account() != doctor::ACCOUNT && entry.kind != Kind::Correction {
             newest = RunId::parse(entry.run_id()).ok();
         }
     }

@@ -1,6 +1,6 @@
 //! Formats calls as rows of a table that fits a terminal. Pure: does not use the terminal.
 
-use platform_core::record::{ExchangeRecord, TokensSource};
+use platform_core::record::{ExchangeRecord, Figures, TokensSource};
 use platform_runtime::terminal;
 
 use super::short_duration;
@@ -215,8 +215,12 @@ fn tokens(record: &ExchangeRecord, count: u64) -> String {
 }
 
 /// Returns the outcome of a call, with its reason: `complete (stop)`, `refused (quota_exhausted, run.cost)`,
-/// `refused (rate_limited) for 120 calls`.
+/// `refused (rate_limited) for 120 calls`. A correction says what the call counts with from then on.
 fn outcome_in_words(record: &ExchangeRecord) -> String {
+    if let Some(correction) = &record.correction {
+        let Figures { input, output, cost_nanodollars } = correction.after;
+        return format!("corrected: {input} in, {output} out, {cost_nanodollars}");
+    }
     let reason = record.refusal.map(|refusal| refusal.code());
     let reason = reason.or(record.finish_reason.as_ref().map(|reason| reason.as_str()));
     let rule = record.rule.as_ref().map(|rule| rule.as_str());

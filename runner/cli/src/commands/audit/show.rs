@@ -116,7 +116,7 @@ fn facts(line: &JournalLine) -> Vec<(&'static str, String)> {
         .map_or("unknown".to_owned(), |cost| format!("{cost} ({})", record.cost_source.word()));
     let answered_by = match record.kind {
         Kind::Model => format!(", model {}{why}", named(&record.model_answered)),
-        Kind::Tool => String::new(),
+        Kind::Tool | Kind::Correction => String::new(),
     };
     let mut facts = vec![
         ("when", format!("{}, took {}{first}", record.ts, milliseconds(record.duration_us))),

@@ -33,7 +33,7 @@ pub(in crate::commands) struct Arguments {
     /// Only calls with this source of token counts: `exact`, `partial`, `estimated`, `none`
     #[arg(long, value_name = "SOURCE", value_parser = parse_journal_word::<TokensSource>)]
     tokens: Option<TokensSource>,
-    /// Only calls of this kind: `model`, `tool`
+    /// Only records of this kind: `model`, `tool`, `correction`
     #[arg(long, value_name = "KIND", value_parser = parse_journal_word::<Kind>)]
     kind: Option<Kind>,
     /// Show only this many of the latest calls [default: all; 20 in a table of unselected calls]
