@@ -132,7 +132,8 @@ impl ChargedCall {
     /// another row decides.
     fn figures(&self, row: &SpendRow, figure: LedgerFigure) -> Option<LedgerFigures> {
         let is_estimated = matches!(self.tokens_source, TokensSource::Partial | TokensSource::Estimated);
-        let is_other_try = row.end == SpendEnd::Failed && self.other_rows > 0;
+        let is_free = row.known_cost() == Some(NanoDollars(0));
+        let is_other_try = row.end == SpendEnd::Failed && is_free && self.other_rows > 0;
         if !is_estimated || is_other_try || figure.sharers > 0 {
             return None;
         }

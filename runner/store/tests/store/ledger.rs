@@ -4,6 +4,7 @@ use platform_core::{
     id::CallId,
     limit::Millis,
     money::NanoDollars,
+    record::{LedgerFigures, TokensSource},
     spend::{SpendEnd, SpendKey, SpendRow},
     untrusted::JournalText,
 };
@@ -22,6 +23,7 @@ crate::on_both!(
     a_row_is_compared_with_its_receipt,
     rows_that_are_read_again_change_nothing,
     failed_tries_of_a_call_count_with_it,
+    limits_learn_of_estimated_calls_alone,
     calls_that_share_a_row_are_collapsed,
     a_call_is_missing_until_its_row_comes,
     a_row_may_come_before_its_receipt,
@@ -113,6 +115,31 @@ async fn rows_that_are_read_again_change_nothing(database: Database) {
     assert_eq!((again, counts(&store).await), (Comparison::default(), before));
     // A control: another figure corrects again.
     assert_eq!(reconcile(&store, &[row(2, 6)], TERMS).await.corrections.len(), 1);
+}
+
+/// Call 1 is estimated, call 2 is exact.
+async fn limits_learn_of_estimated_calls_alone(database: Database) {
+    let store = database.open().await;
+    let mut calls = [call("r1", 1), call("r1", 2)];
+    calls[0].receipt.as_mut().unwrap().tokens_source = TokensSource::Estimated;
+    store.record_calls(&calls, &cursor(2)).await.unwrap();
+    let estimated = async |rows: &[SpendRow]| store.compare_spend(rows, TERMS).await.unwrap().estimated;
+    let known = LedgerFigures {
+        call_id: CallId::new(1, 1),
+        input: Some(3),
+        output: Some(4),
+        cost_nanodollars: Some(NanoDollars(5)),
+    };
+    assert_eq!(estimated(&[row(1, 5), row(2, 5)]).await, [known]);
+    assert_eq!(estimated(&[row(1, 5)]).await, [known], "again, in case it was not told");
+    let unpriced = LedgerFigures { cost_nanodollars: None, ..known };
+    assert_eq!(estimated(&[row(1, 0)]).await, [unpriced]);
+    // Another try of the call: a failed one decides nothing, and tokens of two answers are not known together.
+    let other = |cost| SpendRow { request_id: JournalText::of("other"), ..row(1, cost) };
+    let failed = SpendRow { end: SpendEnd::Failed, ..other(0) };
+    assert_eq!(estimated(&[row(1, 5), failed]).await, [known]);
+    let both = LedgerFigures { input: None, output: None, cost_nanodollars: Some(NanoDollars(12)), ..known };
+    assert_eq!(estimated(&[other(7)]).await, [both]);
 }
 
 async fn failed_tries_of_a_call_count_with_it(database: Database) {
