@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::Output};
 
 use harness::docker::docker;
+use platform_runtime::config::Environment;
 use tokio::process::Command;
 
 use super::packages::{package, programs};
@@ -34,7 +35,11 @@ impl Installation {
 
     async fn images(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(self.path("bin/sluice"));
-        command.arg("images").args(arguments).env_clear().env("PATH", std::env::var("PATH").unwrap());
+        command
+            .arg("images")
+            .args(arguments)
+            .env_clear()
+            .env("PATH", Environment::capture().get("PATH").unwrap());
         command.current_dir("/").kill_on_drop(true).output().await.unwrap()
     }
 

@@ -8,6 +8,7 @@ use harness::{
     book::{Page, own_state},
     bridge::free_port,
 };
+use platform_runtime::config::Environment;
 use tokio::{process::Command, time::timeout};
 
 /// Longest that the demonstration may take, which builds the programs with features of their own.
@@ -122,7 +123,7 @@ async fn a_demo_asks_an_upstream_of_ones_own() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let demo = async |variables: &[(&str, String)]| {
         let mut command = Command::new(harness::process::binary("sluice"));
-        command.arg("demo").env_clear().env("PATH", std::env::var("PATH").unwrap());
+        command.arg("demo").env_clear().env("PATH", Environment::capture().get("PATH").unwrap());
         command.envs(variables.iter().cloned()).stdin(Stdio::null()).kill_on_drop(true);
         timeout(DEMO_TIMEOUT, command.output()).await.expect("the demo ends").unwrap()
     };

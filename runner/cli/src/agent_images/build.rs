@@ -48,7 +48,7 @@ const NPM_REGISTRY: &str = "NPM_CONFIG_REGISTRY";
 /// Beginning of Docker's answer for an image that it does not have.
 const NO_SUCH_IMAGE: &str = "no such image";
 
-/// What an image is built from.
+/// Sources of an image: files, programs and arguments.
 pub(crate) struct ImageContext<'b> {
     /// Name in the files of a failed build.
     pub(crate) name: &'b str,

@@ -91,7 +91,7 @@ pub(super) fn demo(mut environment: Environment, arguments: &Arguments) -> Resul
     }
     let key = environment.take_secret(name::env::LITELLM_MASTER_KEY);
     dispatch::runtime()?.block_on(async {
-        let upstream = Upstream::choose(&environment, key).await?;
+        let upstream = ModelApi::choose(&environment, key).await?;
         let site = Site::start(&environment, &upstream).await?;
         let model = upstream.model.as_ref();
         let tour = Tour { site: &site, model, palette: Palette::of(&io::stdout(), &environment) };
@@ -106,14 +106,14 @@ pub(super) fn demo(mut environment: Environment, arguments: &Arguments) -> Resul
 }
 
 /// A model API, and the key for it.
-struct Upstream {
+struct ModelApi {
     base_url: String,
     key: Secret,
     /// `None` with an upstream of the person's own.
     model: Option<ScriptedModel>,
 }
 
-impl Upstream {
+impl ModelApi {
     /// Returns the LiteLLM of the environment, else the scripted model.
     async fn choose(environment: &Environment, key: Option<Secret>) -> Result<Self, Error> {
         match (environment.get(name::env::LITELLM_BASE_URL), key) {

@@ -22,7 +22,7 @@ use tokio::{
     time::Instant,
 };
 
-use super::{DemoError, Error, Upstream, model::ScriptedModel};
+use super::{DemoError, Error, ModelApi, model::ScriptedModel};
 
 /// Longest wait for `sluice up`, and the interval at which its output is read meanwhile.
 const START_TIMEOUT: Duration = Duration::from_secs(30);
@@ -67,7 +67,7 @@ struct ModelLine {
 
 impl Site {
     /// Writes the configuration for `upstream`, starts `sluice up`, and waits until it is ready.
-    pub(super) async fn start(environment: &Environment, upstream: &Upstream) -> Result<Self, Error> {
+    pub(super) async fn start(environment: &Environment, upstream: &ModelApi) -> Result<Self, Error> {
         let dir = std::env::temp_dir().join(format!("sluice-demo.{:08x}", random::bits() as u32));
         let failed = |source| DemoError::Write { path: dir.clone(), source };
         DirBuilder::new().mode(0o700).create(&dir).map_err(failed)?;
@@ -193,7 +193,7 @@ impl Site {
 }
 
 /// Returns the text of the configuration.
-fn configuration(dir: &Path, Upstream { base_url, model, .. }: &Upstream) -> io::Result<String> {
+fn configuration(dir: &Path, ModelApi { base_url, model, .. }: &ModelApi) -> io::Result<String> {
     let models = model.as_ref().map(ScriptedModel::settings).unwrap_or_default();
     // Free a moment ago: another program has to be fast to take it.
     let api = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
