@@ -12,7 +12,7 @@ use platform_core::{
     refusal::Refusal,
 };
 use serde_json::{Value, json};
-use tokio::process::Command;
+use tokio::{net::UnixStream, process::Command};
 
 use super::{CLOCK, Tools, assert_of_tool, call, message, refusal};
 
@@ -153,8 +153,9 @@ async fn a_listener_of_another_user_gets_nothing() {
         std::os::unix::fs::chown(&got, Some(uid), Some(uid)).unwrap();
         let child =
             Command::new("socat").args(["-u", &socket, &file]).uid(uid).gid(uid).kill_on_drop(true).spawn();
-        let is_there = || async { tools.socket.path().exists() };
-        eventually("another process listens", is_there, |there| *there).await;
+        // The path is there before anything listens.
+        let listens = || async { UnixStream::connect(tools.socket.path()).await.is_ok() };
+        eventually("another process listens", listens, |listens| *listens).await;
         child.unwrap()
     };
     let listening = listen(1234).await;
