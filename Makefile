@@ -5,6 +5,7 @@ export PATH := $(CACHE)/bin:$(PATH)
 # The same flags everywhere, so that no crate is built twice.
 CARGO := cargo
 export PREFIX ?= /usr
+export PURGE
 # Directory of cargo's outputs, which CARGO_TARGET_DIR moves.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Seconds that each fuzz target runs.
@@ -36,7 +37,7 @@ TESTS ?=
 .PHONY: help demo check test test-all prove stress ci clean
 .PHONY: setup setup-check setup-test setup-clients release images proxy-image test-image build format lint deny tidy docs
 .PHONY: processes containers clients examples pages
-.PHONY: install package test-openclaw
+.PHONY: install uninstall package test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: agents-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build bench-cores
@@ -109,6 +110,9 @@ release: ## Build the programs of a release, with the pages of the dashboard
 
 install: release ## Build a release and install it below PREFIX=/usr, with manual pages, completions and systemd units
 	@scripts/package.sh install $(TARGET)/release "$(DESTDIR)"
+
+uninstall: ## Remove what `make install` has put below PREFIX; PURGE=yes also configuration, state, images and user
+	@scripts/package.sh uninstall "$(DESTDIR)"
 
 package: release ## Build a release and make a Debian package of it in its target directory
 	@scripts/package.sh deb $(TARGET)/release $(TARGET)/package

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Installs built programs with their manual pages, completions and systemd units, or makes a Debian package of them.
+# Installs built programs with their manual pages, completions and systemd units, removes them, or makes a Debian package.
 #
 # usage: package.sh install BIN_DIR [DESTDIR]   below PREFIX, /usr if unset
+#        package.sh uninstall [DESTDIR]         removes what `install` has put there; PURGE=yes also configuration, state,
+#                                               images and the data plane's user, but not below a DESTDIR
 #        package.sh deb BIN_DIR OUT_DIR         prints the package's path; REVISION=1 is the Debian revision,
 #                                               COMPRESSION=xz the method of dpkg-deb
 set -euo pipefail
@@ -15,7 +17,7 @@ PROFILE=${PROFILE:-release}
 die() { echo "package: error: $*" >&2; exit 1; }
 # shellcheck source=services/static-program.sh
 source services/static-program.sh
-usage() { sed -n '4,6s/^# //p' "$0" >&2; exit 64; }
+usage() { sed -n '4,8s/^# //p' "$0" >&2; exit 64; }
 
 # check_programs BIN_DIR  Refuses a directory without the programs.
 check_programs() {
@@ -48,6 +50,24 @@ install_programs() {
   "$bin/sluice" completions bash >"$root/share/bash-completion/completions/sluice"
   "$bin/sluice" completions zsh >"$root/share/zsh/vendor-completions/_sluice"
   "$bin/sluice" completions fish >"$root/share/fish/vendor_completions.d/sluice.fish"
+}
+
+# uninstall DESTDIR  Removes the files of install_programs, and stops the services first.
+uninstall() {
+  local root=$1$PREFIX unit
+  if [[ -z $1 ]] && [[ -d /run/systemd/system ]]; then
+    finish systemctl disable --now sluice.service sluice-proxy.service
+  fi
+  for unit in platform/systemd/*.service; do rm -f "$root/lib/systemd/system/${unit##*/}"; done
+  rm -f "$root"/bin/{sluice,sluice-proxy} "$root"/share/man/man1/sluice{,-*}.1 "$root/share/man/man8/sluice-proxy.8" \
+    "$root/lib/sysusers.d/sluicegate.conf" "$root/share/bash-completion/completions/sluice" \
+    "$root/share/zsh/vendor-completions/_sluice" "$root/share/fish/vendor_completions.d/sluice.fish"
+  rm -rf "$root/lib/sluicegate" "$root/share/doc/sluicegate" "$root/share/sluicegate"
+  if [[ -z $1 && ${PURGE:-} == yes ]]; then
+    platform/debian/postrm purge
+  elif [[ -z $1 ]]; then
+    echo "package: configuration, state and images stay; \`make uninstall PURGE=yes\` removes them, journal and receipts too" >&2
+  fi
 }
 
 # activate  Makes the data plane's user, and lets systemd read the units. Names the commands that could not run.
@@ -104,6 +124,7 @@ case ${1:-} in
     [[ -n ${3:-} ]] || activate
     echo "installed below ${3:-}$PREFIX; next: \`sluice init\`" >&2
     ;;
+  uninstall) [[ $# -le 2 ]] || usage; uninstall "${2:-}" ;;
   deb) [[ $# -eq 3 ]] || usage; make_deb "$2" "$3" ;;
   *) usage ;;
 esac

@@ -94,8 +94,13 @@ async fn install_puts_every_file_in_its_place() {
         let start = format!("ExecStart=/opt/sluicegate/bin/{unit}");
         assert!(read(&format!("lib/systemd/system/{unit}.service")).contains(&start), "{unit}");
     }
+    // What was there before stays.
+    let kept = root.join("bin/kept");
+    fs::write(&kept, "").unwrap();
     let bash = ["-n", "share/bash-completion/completions/sluice"];
     assert!(Command::new("bash").args(bash).current_dir(&root).status().await.unwrap().success());
+    package(&["uninstall", &destination], &[("PREFIX", "/opt/sluicegate")]).await;
+    assert_eq!(files_below(&root), BTreeSet::from(["bin/kept".to_owned()]));
 }
 
 /// A directory of programs that note how they are called, and end with a chosen code.
@@ -202,9 +207,14 @@ async fn deb(programs: &str, out: &str, revision: &str) -> String {
 
 /// Runs `script` as root in a Debian that has the packages of `out` in `/deb`, and returns its output.
 async fn in_debian(out: &str, script: &str) -> String {
+    in_debian_with(&[], out, script).await
+}
+
+/// The same in a container with further `options` of `docker run`.
+async fn in_debian_with(options: &[&str], out: &str, script: &str) -> String {
     let volume = format!("{out}:/deb:ro");
     let user = ["--network", "none", "--user", "0", "--volume", &volume, "--entrypoint", "bash"];
-    docker(&[&["run", "--rm"], &user[..], &[IMAGE, "-c", script]].concat()).await
+    docker(&[&["run", "--rm"], options, &user[..], &[IMAGE, "-c", script]].concat()).await
 }
 
 /// Configuration stays when the package is removed.
@@ -230,6 +240,48 @@ async fn the_debian_package_installs_and_upgrades() {
     );
     let said = in_debian(&out, &script).await;
     for line in ["sluice 0.1.0", "sluice-proxy:/usr/sbin/nologin", "sluicegate\t0.1.0-2", "sluice.toml\n0"] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+}
+
+/// A purge leaves nothing: no file, no mount, no user, and in Docker nothing of Sluicegate.
+#[tokio::test]
+async fn a_purged_package_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let out = dir.path().display().to_string();
+    let deb = deb(&stripped_programs(&out).await, &out, "1").await;
+    let script = format!(
+        "set -e
+         printf '#!/bin/sh\necho \"docker $*\" >>/docker.log\n[ $1 != images ] || echo sluicegate/base:1\n' >/usr/local/bin/docker
+         chmod 755 /usr/local/bin/docker
+         find / -xdev -type f -path '*sluice*' | sort >/before
+         dpkg --install /deb/{deb}
+         sluice --version
+         mkdir -p /etc/sluicegate /run/sluicegate /var/lib/sluicegate/workspaces/r1
+         echo key >/etc/sluicegate/upstream.key; echo line >/var/lib/sluicegate/journal
+         mount -t tmpfs workspace /var/lib/sluicegate/workspaces/r1; echo mounted
+         dpkg --remove sluicegate
+         ls /etc/sluicegate /var/lib/sluicegate/workspaces
+         dpkg --purge sluicegate
+         find / -xdev -type f -path '*sluice*' | sort >/after; diff /before /after && echo 'no file'
+         grep sluicegate/workspaces /proc/mounts || echo 'no mount'
+         getent passwd sluice-proxy || getent group sluicegate || echo 'no user'
+         ls -d /etc/sluicegate /run/sluicegate /var/lib/sluicegate 2>&1 | grep -c 'No such file'
+         cat /docker.log"
+    );
+    let said =
+        in_debian_with(&["--cap-add", "SYS_ADMIN", "--security-opt", "apparmor=unconfined"], &out, &script)
+            .await;
+    for line in [
+        "\nmounted\n",
+        "\nupstream.key\n",
+        "\nno file\n",
+        "\nno mount\n",
+        "\nno user\n",
+        "\n3\n",
+        "docker ps --all --quiet --filter label=sluicegate.installation",
+        "docker rmi sluicegate/base:1",
+    ] {
         assert!(said.contains(line), "{line}: {said}");
     }
 }
