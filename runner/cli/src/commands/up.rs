@@ -68,9 +68,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let api = Api::bind(&settings.api)?;
     let (proxy, health) = supervise::start(&plan, &data_plane).await?;
     // Before it says that it is ready, so that a command right after that finds it.
-    let _presence = Presence::show(&settings.sandbox.state_dir).inspect_err(|error| {
-        tracing::warn!(error = report::chain(error), "other commands will say that nothing executes runs");
-    });
+    let _presence = show_presence(settings);
     announce(context, &proxy, &health, api.as_ref())?;
     let obstacles = doctor::obstacles(settings, &data_plane).await;
     announce_readiness(obstacles.into_iter().chain(store_problem).collect())?;
@@ -106,10 +104,9 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
         proxy_stop.cancel();
         ended
     };
-    let api_context = ApiContext::of(settings, Arc::clone(&catalog), observer.clone(), cancel.clone());
+    let api_context = api_context(context, Arc::clone(&catalog), observer.clone(), cancel.clone());
     let api_context = api_context.with_callbacks(callbacks, context.ingest_token.clone());
     let api_context = api_context.with_refresher(refresher.clone());
-    let api_context = api_context.with_configuration(configuration_file(context));
     let served = serve_api(context, api, &api_context, &changes);
     let (supervised, executed, served) = tokio::join!(supervised, executed, served);
     signal_task.abort();
@@ -118,6 +115,24 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     served?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Shows other commands that this process executes runs.
+fn show_presence(settings: &Settings) -> Option<Presence> {
+    let shown = Presence::show(&settings.sandbox.state_dir).inspect_err(|error| {
+        tracing::warn!(error = report::chain(error), "other commands will say that nothing executes runs");
+    });
+    shown.ok()
+}
+
+fn api_context(
+    context: &Context,
+    catalog: Arc<Catalog>,
+    observer: Observer,
+    cancel: CancellationToken,
+) -> ApiContext {
+    let api_context = ApiContext::of(&context.settings, catalog, observer, cancel);
+    api_context.with_configuration(configuration_file(context))
 }
 
 /// Returns the configuration file, as drafts of agents are compared with it.

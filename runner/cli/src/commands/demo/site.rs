@@ -68,7 +68,7 @@ struct ModelLine {
 impl Site {
     /// Writes the configuration for `upstream`, starts `sluice up`, and waits until it is ready.
     pub(super) async fn start(environment: &Environment, upstream: &ModelApi) -> Result<Self, Error> {
-        let dir = std::env::temp_dir().join(format!("sluice-demo.{:08x}", random::bits() as u32));
+        let dir = std::env::temp_dir().join(format!("sluice-demo.{:08x}", random::bits() & 0xffff_ffff));
         let failed = |source| DemoError::Write { path: dir.clone(), source };
         DirBuilder::new().mode(0o700).create(&dir).map_err(failed)?;
         let config = dir.join("sluice.toml");
