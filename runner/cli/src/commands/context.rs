@@ -10,7 +10,10 @@ use platform_runtime::{
 use runner_engine::relay::GitHubAccess;
 use runner_store::{Address, Bounds, Error as StoreError, HostIdentity, Store};
 
-use crate::reload::{ConfigSources, Purpose};
+use crate::{
+    agent_images::DockerProgram,
+    reload::{ConfigSources, Purpose},
+};
 
 /// Connections of the API to the store.
 const API_CONNECTIONS: u32 = 4;
@@ -78,6 +81,11 @@ impl Context {
     /// Returns GitHub, for the relays of runs.
     pub(super) fn github(&self) -> Arc<GitHubAccess> {
         Arc::new(GitHubAccess::new(&self.settings.github, self.github_token.clone()))
+    }
+
+    /// Returns Docker's command line program, for images.
+    pub(super) fn docker_program(&self) -> DockerProgram<'_> {
+        DockerProgram { socket: &self.settings.sandbox.docker_socket, environment: &self.sources.environment }
     }
 
     /// Returns the identity of this host.

@@ -52,10 +52,7 @@ pub(super) struct LoadArguments {
 }
 
 pub(super) async fn images(context: &Context, command: Command) -> Result<Exit, Error> {
-    let docker = DockerProgram {
-        socket: &context.settings.sandbox.docker_socket,
-        environment: &context.sources.environment,
-    };
+    let docker = context.docker_program();
     match command {
         Command::Build(arguments) => build(docker, &arguments).await,
         Command::Load(arguments) => load(docker, arguments).await,

@@ -7,7 +7,7 @@ use platform_runtime::{settings::Image, terminal};
 use serde_json::json;
 
 use super::super::{Context, Error, exit::Exit};
-use crate::agent_images::{self, DockerProgram, Entry, EntryFile, Recipe};
+use crate::agent_images::{self, Entry, EntryFile, Recipe};
 
 #[derive(clap::Args)]
 pub(super) struct AddArguments {
@@ -66,10 +66,7 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
         io::stderr(),
         "building {image}: {title} {version}, package {package} (about {download_mib} MiB)"
     )?;
-    let docker = DockerProgram {
-        socket: &context.settings.sandbox.docker_socket,
-        environment: &context.sources.environment,
-    };
+    let docker = context.docker_program();
     let base = match &arguments.base {
         Some(base) => base.as_str(),
         None => docker.agent_base().await?,

@@ -8,16 +8,13 @@ use super::{
     super::{Context, Error, exit::Exit, table::Table},
     Arguments,
 };
-use crate::agent_images::{DockerProgram, Recipe};
+use crate::agent_images::Recipe;
 
 /// Lists the coding agents that ship.
 pub(super) async fn list(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
     let mut table = Table::new(["AGENT", "NAME", "VERSION", "PACKAGE", "ADDED", "IMAGE"]);
     let mut listed = Vec::new();
-    let docker = DockerProgram {
-        socket: &context.settings.sandbox.docker_socket,
-        environment: &context.sources.environment,
-    };
+    let docker = context.docker_program();
     for recipe in &Recipe::all() {
         let entry = context.settings.agents.iter().find(|(id, _)| id.to_string() == recipe.agent());
         let image = entry.map_or_else(|| recipe.image(), |(_, agent)| agent.image.to_string());

@@ -15,6 +15,7 @@ use platform_core::{
     name,
 };
 use platform_runtime::{config::Environment, file, poll::poll_until, random};
+use runner_model::lifecycle::{Outcome, State};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use tokio::{
@@ -29,8 +30,6 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const START_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Variables that a command gets besides its configuration.
 const PASSED: [&str; 6] = ["HOME", "LANG", "PATH", "SLUICE_LOG", "TERM", "TMPDIR"];
-/// States of runs that have not ended.
-const ACTIVE: [&str; 6] = ["queued", "preparing", "starting", "running", "collecting", "settling"];
 
 /// A running Sluicegate on temporary paths.
 pub(super) struct Site {
@@ -178,7 +177,10 @@ impl Site {
 
     /// Cancels the runs that have not ended: they outlive `sluice up` by design, and their mounts hold the directory.
     async fn cancel_runs(&self) -> Result<(), Error> {
-        let states = ACTIVE.iter().flat_map(|state| ["--state", state]);
+        let has_ended =
+            |name: &&str| Outcome::ALL.iter().any(|outcome| State::Ended(*outcome).name() == *name);
+        let active = State::NAMES.into_iter().filter(|name| !has_ended(name));
+        let states = active.flat_map(|state| ["--state", state]);
         let arguments: Vec<&str> =
             ["runs", "ls", "--json", "--number", "1000"].into_iter().chain(states).collect();
         let Ok(listed) = self.output(&arguments).await else { return Ok(()) };
