@@ -119,6 +119,12 @@ pub mod metadata {
     pub const TRACE_USER_ID: &str = "trace_user_id";
 }
 
+/// Words that a sandbox's first process prints for its host.
+pub mod init {
+    /// Its last line on stderr, if the kernel killed a process of the sandbox for lack of memory.
+    pub const OUT_OF_MEMORY: &str = "sandbox-init: the kernel killed a process for lack of memory";
+}
+
 /// Paths inside a sandbox.
 pub mod path {
     /// Directory where the run's socket directory is mounted (*specified*).

@@ -64,6 +64,11 @@ impl Captured {
         String::from_utf8_lossy(&whole).into_owned()
     }
 
+    /// Returns whether `line` is the last one.
+    pub fn ends_with_line(&self, line: &str) -> bool {
+        self.text().lines().next_back() == Some(line)
+    }
+
     /// Returns the number of bytes that were cut.
     pub const fn cut_bytes(&self) -> u64 {
         self.cut

@@ -12,7 +12,7 @@ use crate::{
     agent::{Agent, BY_SIGNAL, Program, exit_code},
     bridge::{EntryBridge, ExitBridge},
     error::Error,
-    health,
+    health, memory,
     reap::Reaper,
     settings::InitSettings,
     signals::Signals,
@@ -53,6 +53,7 @@ pub(crate) async fn run(command: Vec<OsString>, settings: &InitSettings) -> Resu
     };
 
     reaper.end_all().await;
+    memory::report_kills();
     Ok(exit_code(status))
 }
 

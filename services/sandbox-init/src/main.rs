@@ -10,6 +10,7 @@ mod bridge;
 mod error;
 mod health;
 mod lifecycle;
+mod memory;
 mod reap;
 mod relay;
 mod settings;

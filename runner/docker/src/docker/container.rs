@@ -19,7 +19,7 @@ use bollard::{
     },
 };
 use futures_util::StreamExt;
-use platform_core::limit::ByteSize;
+use platform_core::{limit::ByteSize, name::init::OUT_OF_MEMORY};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
@@ -214,7 +214,7 @@ impl Container {
         let (stdout, stderr) = self.output.finish();
         Ok(ContainerExit {
             exit_code: state.exit_code,
-            oom_seen: state.oom_killed.unwrap_or(false),
+            oom_seen: state.oom_killed.unwrap_or(false) || stderr.ends_with_line(OUT_OF_MEMORY),
             killed_by,
             output,
             stdout,
