@@ -123,8 +123,8 @@ async fn slow(run: &Run, kind: usize) -> Box<dyn Wire> {
 
 #[tokio::test]
 async fn slow_clients_are_cut_and_cost_others_nothing() {
-    let world = world_with("header_read_timeout = '20s'").await;
-    let patient = Millis::seconds(20);
+    let world = world_with("header_read_timeout = '30s'").await;
+    let patient = Millis::seconds(30);
     let times = CallTimes { body_ms: patient, client_ms: patient, ..CallTimes::default() };
     let bad = world.run_with(timed("bad", times)).await;
     let good = world.run("good", "acct-2").await;
