@@ -304,8 +304,8 @@ pub mod sandbox {
     pub const RUNTIME: Millis = Millis::seconds(120);
     /// Memory, swap included.
     pub const MEMORY: ByteSize = ByteSize::mib(512);
-    /// Processes and threads.
-    pub const PIDS: u32 = 256;
+    /// Processes and threads: a headless browser and a test runner with a worker for each core fit.
+    pub const PIDS: u32 = 1024;
     /// Least memory of a container that Docker accepts.
     pub const LEAST_MEMORY: ByteSize = ByteSize::mib(6);
     /// Processor time, in thousandths of a core.
@@ -314,8 +314,14 @@ pub mod sandbox {
     pub const LEAST_MILLI_CPU: u32 = 10;
     /// Bytes kept of each of stdout and stderr.
     pub const OUTPUT: ByteSize = ByteSize::mib(2);
-    /// Size of `/tmp`.
-    pub const TMP: ByteSize = ByteSize::mib(64);
+    /// Size of `/tmp`, and of `/var/tmp`.
+    pub const TMP: ByteSize = ByteSize::mib(1 << 10);
+    /// Size of `/dev/shm`: shared memory of browsers, databases and worker processes.
+    pub const SHM: ByteSize = ByteSize::mib(256);
+    /// Least size of each of both: a page, as the kernel rounds up to.
+    pub const LEAST_SCRATCH: ByteSize = ByteSize::kib(4);
+    /// Size of `/tmp` of a container that runs no agent.
+    pub const SMALL_TMP: ByteSize = ByteSize::mib(64);
     /// Size of `/run`.
     pub const RUN: ByteSize = ByteSize::mib(8);
     /// Size of a workspace.

@@ -156,8 +156,6 @@ pub mod path {
     /// Value of [`super::env::OPENAI_API_BASE`], [`super::env::ANTHROPIC_BASE_URL`] and [`super::env::COGNI_GATEWAY_URL`]
     /// (*specified*).
     pub const API_BASE: &str = "http://localhost:8080";
-    /// Value of [`super::env::OPENAI_BASE_URL`].
-    pub const OPENAI_BASE: &str = "http://localhost:8080/v1";
 }
 
 /// Labels on containers.

@@ -55,6 +55,26 @@ pub struct SandboxSpec {
     pub socket_dir: PathBuf,
     /// Limits of its memory, processes, processor time and captured output.
     pub limits: Limits,
+    /// Sizes of its writable places besides the workspace.
+    pub scratch: Scratch,
+    /// Port of `localhost` at which it finds the run's socket. The first process knows it before the run.
+    pub bridge_port: u16,
+}
+
+/// Sizes of a sandbox's file systems in memory. What is in them counts as its memory.
+#[derive(Debug, Clone, Copy)]
+pub struct Scratch {
+    /// Size of `/tmp`, and of `/var/tmp`. Programs can be executed there.
+    pub tmp_size: ByteSize,
+    /// Size of `/dev/shm`.
+    pub shm_size: ByteSize,
+}
+
+impl Scratch {
+    /// Returns the sizes of an agent.
+    pub const fn of(agent: &Agent) -> Self {
+        Self { tmp_size: agent.tmp_size, shm_size: agent.shm_size }
+    }
 }
 
 /// Task of a container's first process.

@@ -3,6 +3,7 @@
 use std::{
     env,
     ffi::{OsStr, OsString},
+    fs,
     io::{self, IsTerminal},
     os::unix::process::CommandExt,
     path::PathBuf,
@@ -38,7 +39,19 @@ impl Program {
 
     /// Returns whether the start file sets the variable `name`.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
-        self.environment.iter().any(|(known, _)| known == name)
+        self.variable(name).is_some()
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Creates the directory that `HOME` names, if it is missing: one in `/tmp` is gone with each container. Where it
+    /// cannot be created, the program finds that out itself.
+    fn create_home(&self) {
+        if let Some(home) = self.variable("HOME").map(OsString::from).or_else(|| env::var_os("HOME")) {
+            fs::create_dir_all(home).ok();
+        }
     }
 }
 
@@ -67,6 +80,7 @@ impl Agent {
             env::set_current_dir(directory)
                 .map_err(|source| Error::Directory { directory: directory.clone(), source })?;
         }
+        program.create_home();
         let name = program.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
         let failed = |source| Error::Execute { program: name.to_owned(), source };
         let child = Command::new(name)

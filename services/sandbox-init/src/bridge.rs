@@ -4,8 +4,9 @@
 use std::{
     convert::Infallible,
     fs::{self, Permissions},
+    future::pending,
     io,
-    net::Ipv4Addr,
+    net::{Ipv4Addr, Ipv6Addr},
     os::unix::fs::{FileTypeExt, PermissionsExt},
     path::Path,
     sync::Arc,
@@ -43,6 +44,8 @@ const ENTRY_MODE: u32 = 0o666;
 #[derive(Debug)]
 pub(crate) struct ExitBridge {
     listener: TcpListener,
+    /// At `::1`, if the sandbox has it: `localhost` means either.
+    ipv6: Option<TcpListener>,
     socket: Arc<Path>,
 }
 
@@ -52,14 +55,28 @@ impl ExitBridge {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
             .await
             .map_err(|source| Error::Listen { port, source })?;
-        Ok(Self { listener, socket: socket.into() })
+        let ipv6 = TcpListener::bind((Ipv6Addr::LOCALHOST, port)).await.ok();
+        Ok(Self { listener, ipv6, socket: socket.into() })
     }
 
     /// Serves clients inside the sandbox until dropped, which also ends their connections.
     pub(crate) async fn serve(self) -> Infallible {
-        let Self { listener, socket } = self;
+        let Self { listener, ipv6, socket } = self;
         let handle = |client| relay_out(client, Arc::clone(&socket));
-        serve(async || Ok(listener.accept().await?.0), handle, max_connections(MAX_OUTBOUND)).await
+        let accept = async || {
+            let ipv6 = async {
+                match &ipv6 {
+                    Some(ipv6) => ipv6.accept().await,
+                    None => pending().await,
+                }
+            };
+            let (client, _address) = tokio::select! {
+                accepted = listener.accept() => accepted?,
+                accepted = ipv6 => accepted?,
+            };
+            Ok(client)
+        };
+        serve(accept, handle, max_connections(MAX_OUTBOUND)).await
     }
 }
 

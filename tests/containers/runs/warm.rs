@@ -94,6 +94,20 @@ async fn a_warm_container_serves_one_run_only() {
     world.assert_nothing_left().await;
 }
 
+#[tokio::test]
+async fn a_warm_container_has_its_agents_port() {
+    let ask = "curl --silent --fail $OPENAI_BASE_URL/models >/dev/null && echo $OPENAI_BASE_URL";
+    let mut world = World::with(&shell_agent(ask, "bridge_port = 4180\nwarm_pool_size = 1\n")).await;
+    assert!(world.stop_proxy().await);
+    let up = Up::start(world.sluice()).await;
+    let waiting = until_ready(&world, 1).await;
+    let record = runs(&world, "r1", "question").await;
+    assert!(waiting.contains(&container_of(&record)), "{record}");
+    assert_eq!(record["answer"], "http://localhost:4180/v1", "{record}");
+    up.stop(Signal::TERM).await;
+    world.assert_nothing_left().await;
+}
+
 async fn docker_id(name: String) -> String {
     docker(&["inspect", "--format", "{{.Id}}", &name]).await
 }

@@ -67,17 +67,18 @@ async fn hostile_agents_end_as_they_should() {
 
 /// Script that fills each place with more than it can hold, and prints how much fitted.
 const FILLER: &str = r#"
-    for place in /tmp /run /dev/shm; do
+    for place in /tmp /var/tmp /run /dev/shm; do
         head -c 1G /dev/zero 2>&1 >$place/big | grep -o 'No space left on device'
         stat --format %s $place/big
     done"#;
 
 #[tokio::test]
-async fn writable_places_are_small_and_in_memory() {
-    let world = World::with(&shell_agent(FILLER, "")).await;
+async fn writable_places_are_bounded_and_in_memory() {
+    let sizes = "memory = '1 GiB'\ntmp_size = '64 MiB'\nshm_size = '32 MiB'";
+    let world = World::with(&shell_agent(FILLER, sizes)).await;
     let outcome = run(&world).await;
     let full = |size: u64| format!("No space left on device\n{size}\n");
-    let expected = full(64 << 20) + &full(8 << 20) + &full(64 << 20);
+    let expected = full(64 << 20) + &full(64 << 20) + &full(8 << 20) + &full(32 << 20);
     assert_eq!(outcome.result()["stdout"]["text"], expected, "{outcome:?}");
     world.assert_nothing_left().await;
     // It counts as the agent's memory, so the host's is not at stake either.

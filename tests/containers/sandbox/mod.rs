@@ -8,6 +8,7 @@ mod hostile;
 mod init;
 mod limits;
 mod network;
+mod places;
 mod secrets;
 mod walls;
 mod workspace;

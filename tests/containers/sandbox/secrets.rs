@@ -61,14 +61,15 @@ async fn the_environment_holds_only_public_names() {
         ("COGNI_GATEWAY_URL", "http://localhost:8080"),
         ("COGNI_MAX_TOKENS", "8192"),
         ("COGNI_MODEL", "fake"),
+        ("LLM_PROXY_PORT", "8080"),
         ("LLM_PROXY_SOCKET", "/llm-sock/llm.sock"),
         ("OPENAI_API_BASE", "http://localhost:8080"),
         ("OPENAI_API_KEY", "sluicegate"),
         ("OPENAI_BASE_URL", "http://localhost:8080/v1"),
         ("RUN_ID", "r1"),
     ];
-    // Docker's own two.
-    let machine = [("HOME", "/home/sandboxer"), ("HOSTNAME", variables["HOSTNAME"])];
+    // Docker's own.
+    let machine = [("HOSTNAME", variables["HOSTNAME"])];
     assert_eq!(variables, images.chain(given).chain(machine).collect(), "{outcome:?}");
 }
 

@@ -24,21 +24,18 @@ const PRIVILEGES: &[Wall] = &[
 
 const FILE_SYSTEMS: &[Wall] = &[
     ("findmnt --noheadings --output OPTIONS / | cut -c 1-2", "ro\n"),
-    ("touch ~/x 2>&1 | grep -o 'Read-only file system'", "Read-only file system\n"),
+    ("touch /home/sandboxer/x 2>&1 | grep -o 'Read-only file system'", "Read-only file system\n"),
     ("findmnt --noheadings --output OPTIONS /llm-sock | cut -c 1-2", "ro\n"),
     ("touch /llm-sock/x 2>&1 | grep -o 'Read-only file system'", "Read-only file system\n"),
     ("rm -f /llm-sock/llm.sock 2>&1 | grep -o 'Read-only file system'", "Read-only file system\n"),
     ("ls /llm-sock 2>&1 | grep -o 'Permission denied'", "Permission denied\n"),
     ("find /llm-sock/llm.sock -perm 666 -type s", "/llm-sock/llm.sock\n"),
-    ("findmnt --noheadings --bytes --output SIZE /tmp | tr -d ' '", "67108864\n"),
+    ("findmnt --noheadings --bytes --output SIZE /tmp | tr -d ' '", "1073741824\n"),
     ("findmnt --noheadings --bytes --output SIZE /run | tr -d ' '", "8388608\n"),
-    ("head -c 70M /dev/zero 2>&1 >/tmp/big | grep -o 'No space left'; rm /tmp/big", "No space left\n"),
     ("head -c 9M /dev/zero 2>&1 >/run/big | grep -o 'No space left'; rm /run/big", "No space left\n"),
-    (
-        "for dir in /tmp /run; do cp /bin/true $dir/t && $dir/t 2>/dev/null || echo refused; done",
-        "refused\nrefused\n",
-    ),
+    ("cp /bin/true /run/t && /run/t 2>/dev/null || echo refused", "refused\n"),
     ("findmnt --noheadings --output OPTIONS /tmp | grep -o nosuid", "nosuid\n"),
+    ("findmnt --noheadings --output OPTIONS /var/tmp | grep -o nosuid", "nosuid\n"),
     ("findmnt --noheadings --output OPTIONS /run | grep -o nosuid", "nosuid\n"),
 ];
 
@@ -71,15 +68,15 @@ async fn an_agent_has_no_privilege_and_no_way_to_one() {
     assert_walls(PRIVILEGES, &root).await;
 }
 
-/// `/tmp` and `/run` are small and temporary.
+/// All but the workspace are in memory, and temporary.
 #[tokio::test]
 async fn only_workspace_and_tmp_are_writable() {
     let dir = tempfile::tempdir().unwrap();
     fs::write(dir.path().join("llm.sock"), "").unwrap();
     let mount = format!("{}:/llm-sock", dir.path().display());
     assert_walls(FILE_SYSTEMS, &["--user", "0", "--entrypoint", "bash", "--volume", &mount]).await;
-    let places = "for dir in /workspace /tmp /run; do touch $dir/x && rm $dir/x && echo $dir; done";
-    assert_eq!(inside(places).await, "/workspace\n/tmp\n/run\n");
+    let places = "for dir in /workspace /tmp /var/tmp /run; do touch $dir/x && rm $dir/x && echo $dir; done";
+    assert_eq!(inside(places).await, "/workspace\n/tmp\n/var/tmp\n/run\n");
 }
 
 #[tokio::test]

@@ -1,13 +1,20 @@
 //! Builds the request for a sandbox: everything it is denied and the little it is granted.
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::Path,
+};
 
 use bollard::models::{
     ContainerCreateBody, HostConfig, HostConfigLogConfig, Mount, MountType, MountVolumeOptions,
 };
 use platform_core::{
     limit::{self, ByteSize},
-    name::{self, SANDBOX_UID, env::SANDBOX_START_FILE, path},
+    name::{
+        self, SANDBOX_UID,
+        env::{LLM_PROXY_PORT, SANDBOX_START_FILE},
+        path,
+    },
 };
 use platform_runtime::settings::Volume;
 
@@ -24,7 +31,10 @@ pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
             ..ContainerCreateBody::default()
         },
         First::Wait(_) => ContainerCreateBody {
-            env: Some(vec![format!("{SANDBOX_START_FILE}={}/{}", path::START_DIR, path::START_FILE)]),
+            env: Some(vec![
+                format!("{SANDBOX_START_FILE}={}/{}", path::START_DIR, path::START_FILE),
+                format!("{LLM_PROXY_PORT}={}", spec.bridge_port),
+            ]),
             working_dir: Some(path::WORKSPACE.to_owned()),
             ..ContainerCreateBody::default()
         },
@@ -53,16 +63,48 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
     };
     HostConfig {
         mounts: Some(own.into_iter().chain(start).chain(spec.volumes.iter().map(volume)).collect()),
+        tmpfs: Some(
+            [
+                ("/tmp".to_owned(), tmpfs(Programs::Run, spec.scratch.tmp_size)),
+                ("/var/tmp".to_owned(), tmpfs(Programs::Run, spec.scratch.tmp_size)),
+                ("/run".to_owned(), tmpfs(Programs::Refused, limit::sandbox::RUN)),
+            ]
+            .into(),
+        ),
+        shm_size: Some(bytes(spec.scratch.shm_size)),
+        sysctls: loopback_ipv6(),
         ..hardened(spec.limits)
     }
 }
 
+/// Gives the sandbox `::1`, which a program that listens on `localhost` may take; `None` on a host without IPv6.
+fn loopback_ipv6() -> Option<HashMap<String, String>> {
+    let sysctls = ["all", "lo"].map(|name| (format!("net.ipv6.conf.{name}.disable_ipv6"), "0".to_owned()));
+    Path::new("/proc/sys/net/ipv6").exists().then(|| sysctls.into())
+}
+
+/// Treatment of programs in a file system.
+#[derive(Clone, Copy)]
+enum Programs {
+    Run,
+    Refused,
+}
+
+/// Returns the options of a file system in memory, which belongs to the sandbox's user.
+fn tmpfs(programs: Programs, size: ByteSize) -> String {
+    let exec = match programs {
+        Programs::Run => "exec",
+        Programs::Refused => "noexec",
+    };
+    format!("rw,{exec},nosuid,nodev,uid={SANDBOX_UID},gid={SANDBOX_UID},mode=0755,size={}", size.0)
+}
+
+fn bytes(size: ByteSize) -> i64 {
+    i64::try_from(size.0).unwrap_or(i64::MAX)
+}
+
 /// Returns everything a container is denied, and its limits.
 pub(super) fn hardened(limits: Limits) -> HostConfig {
-    let bytes = |size: ByteSize| i64::try_from(size.0).unwrap_or(i64::MAX);
-    let tmpfs = |size: ByteSize| {
-        format!("rw,noexec,nosuid,nodev,uid={SANDBOX_UID},gid={SANDBOX_UID},mode=0755,size={}", size.0)
-    };
     HostConfig {
         network_mode: Some("none".to_owned()),
         readonly_rootfs: Some(true),
@@ -76,8 +118,8 @@ pub(super) fn hardened(limits: Limits) -> HostConfig {
         init: Some(true),
         tmpfs: Some(
             [
-                ("/tmp".to_owned(), tmpfs(limit::sandbox::TMP)),
-                ("/run".to_owned(), tmpfs(limit::sandbox::RUN)),
+                ("/tmp".to_owned(), tmpfs(Programs::Refused, limit::sandbox::SMALL_TMP)),
+                ("/run".to_owned(), tmpfs(Programs::Refused, limit::sandbox::RUN)),
             ]
             .into(),
         ),

@@ -141,7 +141,7 @@ fn body(spec: &ToolServerSpec) -> ContainerCreateBody {
 /// Returns a file system in memory of a bound, which counts towards the container's memory. Docker allows in it neither
 /// programs nor devices.
 fn in_memory(path: &str) -> Mount {
-    let size_bytes = i64::try_from(limit::sandbox::TMP.0).ok();
+    let size_bytes = i64::try_from(limit::sandbox::SMALL_TMP.0).ok();
     Mount {
         typ: Some(MountType::TMPFS),
         target: Some(path.to_owned()),

@@ -2,7 +2,7 @@
 
 use platform_core::id::SocketDirName;
 use platform_runtime::random;
-use runner_docker::{self as docker, First, Limits, SandboxSpec};
+use runner_docker::{self as docker, First, Limits, SandboxSpec, Scratch};
 use runner_model::failpoint::Point;
 use runner_store::WarmContainer;
 use runner_workspace::Workspaces;
@@ -66,6 +66,8 @@ impl Pool<'_> {
             workspace: workspace.path().to_owned(),
             socket_dir,
             limits: Limits::of(&target.agent),
+            scratch: Scratch::of(&target.agent),
+            bridge_port: target.agent.bridge_port,
         };
         self.check_lease()?;
         docker.wait(&spec).await?;

@@ -29,6 +29,9 @@ pub(crate) struct ContainerTemplate<'m> {
     pids: u32,
     milli_cpu: u32,
     output: ByteSize,
+    tmp_size: ByteSize,
+    shm_size: ByteSize,
+    bridge_port: u16,
 }
 
 impl<'m> ContainerTemplate<'m> {
@@ -55,6 +58,9 @@ impl<'m> ContainerTemplate<'m> {
             pids: agent.pids,
             milli_cpu: agent.milli_cpu,
             output: agent.output_capture_limit,
+            tmp_size: agent.tmp_size,
+            shm_size: agent.shm_size,
+            bridge_port: agent.bridge_port,
         }
     }
 
@@ -91,11 +97,14 @@ mod tests {
             change(&mut other);
             template(&other, "sha256:1", "1 GiB in /w") == usual
         };
-        let fixed: [fn(&mut Agent); 5] = [
+        let fixed: [fn(&mut Agent); 8] = [
             |agent| agent.memory.0 += 1,
             |agent| agent.pids += 1,
             |agent| agent.milli_cpu += 1,
             |agent| agent.output_capture_limit.0 += 1,
+            |agent| agent.tmp_size.0 += 1,
+            |agent| agent.shm_size.0 += 1,
+            |agent| agent.bridge_port += 1,
             |agent| {
                 let volume = "v".to_owned();
                 let container_path = "/v".to_owned();

@@ -16,7 +16,7 @@ use platform_core::{
     token::UnixSeconds,
 };
 use platform_runtime::settings::{Filling, ModelLimits};
-use runner_docker::{self as docker, First, Limits, Program, SandboxSpec};
+use runner_docker::{self as docker, First, Limits, Program, SandboxSpec, Scratch};
 
 use super::context::RunContext;
 use crate::{
@@ -80,6 +80,8 @@ impl RunContext<'_> {
             workspace: workspace.to_owned(),
             socket_dir,
             limits: Limits::of(agent),
+            scratch: Scratch::of(agent),
+            bridge_port: agent.bridge_port,
         }
     }
 
@@ -122,11 +124,13 @@ impl RunContext<'_> {
         // An entry may have other placeholders and limits.
         let mut environment = default_environment(*model_limits);
         environment.extend(agent.environment.iter().map(|(name, value)| (name.clone(), value.fill(filling))));
+        let api_base = format!("http://localhost:{}", agent.bridge_port);
         let own = [
-            (env::OPENAI_API_BASE, path::API_BASE.to_owned()),
-            (env::OPENAI_BASE_URL, path::OPENAI_BASE.to_owned()),
-            (env::ANTHROPIC_BASE_URL, path::API_BASE.to_owned()),
-            (env::COGNI_GATEWAY_URL, path::API_BASE.to_owned()),
+            (env::OPENAI_BASE_URL, format!("{api_base}/v1")),
+            (env::OPENAI_API_BASE, api_base.clone()),
+            (env::ANTHROPIC_BASE_URL, api_base.clone()),
+            (env::COGNI_GATEWAY_URL, api_base),
+            (env::LLM_PROXY_PORT, agent.bridge_port.to_string()),
             (env::RUN_ID, run_id.to_string()),
             (env::COGNI_MODEL, model.clone()),
             (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),

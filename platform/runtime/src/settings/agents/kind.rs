@@ -43,7 +43,7 @@ impl Kind {
 }
 
 /// Settings of a run's own container, which a session of a gateway does not have.
-const CONTAINER_FIELDS: [&str; 17] = [
+const CONTAINER_FIELDS: [&str; 20] = [
     "image",
     "argv",
     "environment",
@@ -58,6 +58,9 @@ const CONTAINER_FIELDS: [&str; 17] = [
     "memory",
     "pids",
     "milli_cpu",
+    "tmp_size",
+    "shm_size",
+    "bridge_port",
     "output_capture_limit",
     "warm_pool_size",
     "keep",

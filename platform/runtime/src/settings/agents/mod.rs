@@ -15,6 +15,7 @@ use platform_core::{
     grant::{CallTimes, UngrantedTools},
     id::{AgentId, GatewayAgentId, GatewayId, ModelName, ToolName},
     limit::{self, ByteSize, Millis},
+    name::BRIDGE_PORT,
 };
 use serde::{Deserialize, Serialize};
 
@@ -120,6 +121,15 @@ pub struct Agent {
     pub pids: u32,
     /// Processor time, in thousandths of a core.
     pub milli_cpu: u32,
+    /// Size of `/tmp`, and of `/var/tmp`.
+    #[serde(default = "default_tmp_size")]
+    pub tmp_size: ByteSize,
+    /// Size of `/dev/shm`.
+    #[serde(default = "default_shm_size")]
+    pub shm_size: ByteSize,
+    /// Port of `localhost` at which the agent finds the model API.
+    #[serde(default = "default_bridge_port")]
+    pub bridge_port: u16,
     /// Size of stdout and of stderr that is kept, each.
     #[serde(rename = "output")]
     pub output_capture_limit: ByteSize,
@@ -129,6 +139,18 @@ pub struct Agent {
     /// Time that workspaces of its runs stay, if they are kept for people or for a thread. A setting of the host as well.
     #[serde(skip, default = "default_keep")]
     pub keep: Millis,
+}
+
+const fn default_tmp_size() -> ByteSize {
+    limit::sandbox::TMP
+}
+
+const fn default_shm_size() -> ByteSize {
+    limit::sandbox::SHM
+}
+
+const fn default_bridge_port() -> u16 {
+    BRIDGE_PORT
 }
 
 const fn default_keep() -> Millis {
@@ -235,6 +257,18 @@ impl Agent {
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.")
                 .at_least(&limit::sandbox::LEAST_MILLI_CPU)
                 .or(limit::sandbox::MILLI_CPU),
+            tmp_size: field("tmp_size", "Size of `/tmp`, and of `/var/tmp`. What is in them counts as `memory`.")
+                .at_least(&limit::sandbox::LEAST_SCRATCH)
+                .or(limit::sandbox::TMP),
+            shm_size: field("shm_size", "Size of `/dev/shm`. What is in it counts as `memory`.")
+                .at_least(&limit::sandbox::LEAST_SCRATCH)
+                .or(limit::sandbox::SHM),
+            bridge_port: field(
+                "bridge_port",
+                "Port of `localhost` at which the agent finds the model API. Move it if a program of the agent needs 8080 itself.",
+            )
+            .at_least(&1_u16)
+            .or(BRIDGE_PORT),
             output_capture_limit: field(
                 "output_capture_limit",
                 "Bytes kept of each of stdout and stderr: the beginning and the end, without the middle.",
