@@ -11,6 +11,7 @@ use runner_engine::{
     current_settings::CurrentSettings,
     follow::{Feeds, RunFeed},
     observer::Observer,
+    relay::GitHubAccess,
 };
 use runner_repos::Refresher;
 use runner_store::Store;
@@ -63,6 +64,8 @@ pub struct ApiContext {
     opened: Arc<watch::Sender<Option<Arc<OpenedStore>>>>,
     callbacks: Callbacks,
     configuration: Option<Arc<ConfigurationFile>>,
+    /// GitHub, for which orders of pull requests need a credential; not checked if absent.
+    pub(crate) github: Option<Arc<GitHubAccess>>,
     /// Token of callbacks from the environment.
     ingest_token: Option<Arc<Secret>>,
 }
@@ -102,6 +105,7 @@ impl ApiContext {
             opened: Arc::default(),
             callbacks: Callbacks::channel().0,
             configuration: None,
+            github: None,
             ingest_token: None,
         }
     }
@@ -122,6 +126,12 @@ impl ApiContext {
     #[must_use]
     pub fn with_refresher(self, refresher: Refresher) -> Self {
         Self { refresher, ..self }
+    }
+
+    /// Returns the same state, which refuses orders of pull requests while `github` has no credential.
+    #[must_use]
+    pub fn with_github(self, github: Arc<GitHubAccess>) -> Self {
+        Self { github: Some(github), ..self }
     }
 
     /// Returns the same state, whose drafts of agents are for this file.

@@ -19,6 +19,7 @@ use runner_connections::{AddError, CredentialError};
 use runner_control_client as data_plane;
 use runner_engine::{
     order::OrderError,
+    relay::InvalidRepo,
     run::{LeaseError, NotAttempted},
     run_files::RunFilesError,
 };
@@ -246,6 +247,11 @@ impl Error {
                 error => error.to_string(),
             },
             Self::Files(error) => files_detail(error),
+            // Its cause names a file of the host.
+            Self::Order(error @ OrderError::Repo(InvalidRepo::NoCredential { .. })) => {
+                tracing::warn!(error = report::chain(error), "an order of a pull request is refused");
+                error.to_string()
+            }
             // Its causes name files of the host.
             Self::Credential(error) => {
                 tracing::warn!(error = report::chain(error), "a connection gave no credential");

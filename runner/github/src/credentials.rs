@@ -159,6 +159,18 @@ impl CredentialSource {
         Ok(expires)
     }
 
+    /// Checks that a credential is configured, and that its file can be read now. Does not ask GitHub whether it is valid.
+    ///
+    /// # Errors
+    /// [`Error::NoCredential`], and those of a file that cannot be used.
+    pub fn check_configured(&self) -> Result<(), Error> {
+        match &self.tokens {
+            TokenSource::None => Err(Error::NoCredential { host: self.url.origin() }),
+            TokenSource::File(path) => read_token(path).map(drop),
+            TokenSource::Fixed(_) | TokenSource::App(_) => Ok(()),
+        }
+    }
+
     /// Limits the time of each request to the API.
     #[must_use]
     pub fn with_answer_timeout(mut self, answer_timeout: Duration) -> Self {

@@ -89,7 +89,10 @@ pub enum Error {
         host: String,
     },
     /// No credential is configured.
-    #[error("there is no credential for {host}: set github.token_file, GITHUB_TOKEN, or a GitHub App")]
+    #[error(
+        "there is no credential for {host}: `export GITHUB_TOKEN=TOKEN` where `sluice up` and `sluice run` run, \
+         or set github.token_file, or a GitHub App"
+    )]
     NoCredential {
         /// Host of `github.url`.
         host: String,

@@ -5,7 +5,11 @@ use platform_core::{
     traceparent::Traceparent,
 };
 use platform_runtime::settings::Settings;
-use runner_engine::{order::RunOrder, request::RunRequest, run::LeasedRun};
+use runner_engine::{
+    order::{OrderError, RunOrder},
+    request::RunRequest,
+    run::LeasedRun,
+};
 use runner_store::{self as store, Balance, Created, Run, Store};
 
 use crate::{
@@ -27,6 +31,9 @@ pub(crate) async fn submit(
     }
     let settings = context.settings().get();
     let request = order.request(&settings, &opened.store).await?.part_of(trace);
+    if let (Some(github), Some(repo)) = (&context.github, &request.spec.repo) {
+        repo.check_credential(github).map_err(OrderError::from)?;
+    }
     check_balance(&opened.store, &settings, &request.account, &request.spec.model).await?;
     Ok(LeasedRun::enqueue(&opened.store, &request, &settings.accounts).await?)
 }

@@ -63,7 +63,9 @@ pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Ex
     let reaper = store.as_ref().ok().filter(|_| arguments.leftovers.reap);
     let reaper = reaper.map(|store| Reaper::of(&context.settings, store.clone()));
     let mut checks = doctor::run_checks(&context.settings, store, probe, &cancel_on_signals()?).await;
-    checks.extend(doctor::relay_check(&context.settings, &context.github()));
+    let github = context.github();
+    checks.extend(doctor::relay_check(&context.settings, &github));
+    checks.extend(doctor::credential_check(&context.settings, &github));
     checks.extend(doctor::tools_check(&context.settings, catalog.as_deref()));
     checks.extend(doctor::connections_check(&context.settings));
     checks.extend(dashboard);

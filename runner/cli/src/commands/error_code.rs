@@ -111,6 +111,7 @@ const fn order_code(error: &OrderError) -> &'static str {
         | OrderError::InvalidModel { .. } => USAGE,
         OrderError::Repo(InvalidRepo::NotListed { .. }) => "repository_forbidden",
         OrderError::Repo(InvalidRepo::NotAllowed { .. }) => "repository_not_allowed",
+        OrderError::Repo(InvalidRepo::NoCredential { .. }) => "configuration_invalid",
         OrderError::Repo(_) => "invalid_repository",
         OrderError::ToolNotGranted { .. } => "tool_not_granted",
         OrderError::Behaviour(_) => "configuration_invalid",

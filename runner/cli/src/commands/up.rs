@@ -132,7 +132,7 @@ fn api_context(
     cancel: CancellationToken,
 ) -> ApiContext {
     let api_context = ApiContext::of(&context.settings, catalog, observer, cancel);
-    api_context.with_configuration(configuration_file(context))
+    api_context.with_configuration(configuration_file(context)).with_github(context.github())
 }
 
 /// Returns the configuration file, as drafts of agents are compared with it.

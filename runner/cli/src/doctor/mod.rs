@@ -31,7 +31,7 @@ pub(crate) use self::{
     connections::connections_check,
     dashboard::dashboard_check,
     obstacles::obstacles,
-    relay::relay_check,
+    relay::{credential_check, relay_check},
     tools::tools_check,
     upstream::{UpstreamProblem, in_words as upstream_in_words},
 };

@@ -12,6 +12,8 @@ use runner_git::{self as git, InvalidAuthor, InvalidGlob, RemoteFailure};
 use runner_github::InvalidRepositoryName;
 use runner_store as store;
 
+use super::order::InvalidRepo;
+
 /// Reason why a relay did not go on. The commits were not judged by it.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
@@ -47,6 +49,9 @@ pub enum RelayError {
     /// Docker failed while git wrote the bundle.
     #[error(transparent)]
     Docker(#[from] runner_docker::Error),
+    /// The host has no credential for the pull request that is ordered.
+    #[error(transparent)]
+    Order(#[from] InvalidRepo),
     /// The author of commits cannot be written.
     #[error("relay.author_name and relay.author_email: {0}")]
     Author(#[from] InvalidAuthor),

@@ -37,6 +37,25 @@ impl GitHubAccess {
         Ok(source)
     }
 
+    /// Checks that a credential is configured: without one the commits of a run would reach no pull request.
+    ///
+    /// # Errors
+    /// If there is none, or a secret cannot be read.
+    pub fn check_credential(&self) -> Result<(), Error> {
+        self.source()?.check_configured()
+    }
+
+    /// Returns where the credential comes from, in words; `None` if there is none. A token comes before an App.
+    #[must_use]
+    pub fn origin(&self) -> Option<&'static str> {
+        match (&self.settings.token_file, &self.environment_token, &self.settings.app) {
+            (Some(_), _, _) => Some("the token of github.token_file"),
+            (None, Some(_), _) => Some("the token of GITHUB_TOKEN"),
+            (None, None, Some(_)) => Some("the GitHub App of github.app_id"),
+            (None, None, None) => None,
+        }
+    }
+
     /// Returns the settings.
     #[must_use]
     pub const fn settings(&self) -> &settings::GitHub {

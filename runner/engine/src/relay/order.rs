@@ -6,7 +6,7 @@ use runner_git::{BaseBranch, InvalidBranch, InvalidRepoUrl, RepoUrl, SandboxBran
 use runner_github::RepositoryName;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::branch_name::BranchNames;
+use super::{branch_name::BranchNames, github_access::GitHubAccess};
 
 /// Beginning of the names of branches that agents write.
 const AGENTS_BRANCHES: &str = "sandbox/";
@@ -114,6 +114,15 @@ pub enum InvalidRepo {
         /// Address of the configured GitHub.
         github: String,
     },
+    /// The pull request could not be made: the agent would work, and its account pay, for nothing.
+    #[error("no pull request can be made for {url}: this host has no credential that can be used")]
+    NoCredential {
+        /// The repository.
+        url: RepoUrl,
+        /// The missing or unusable part, and how to set it.
+        #[source]
+        source: runner_github::Error,
+    },
     /// The agent has no workspace of its own.
     #[error(
         "relay_unsupported: runs of this agent are sessions of a gateway, whose workspace outlives them and is shared; \
@@ -162,6 +171,19 @@ impl RepoOrder {
         let order = Self { url, base, branch, publish };
         order.check_allowed(choice.allowed.as_deref())?;
         Ok(Some(order))
+    }
+
+    /// Checks that `github` has a credential, if a pull request is ordered.
+    ///
+    /// # Errors
+    /// [`InvalidRepo::NoCredential`] otherwise.
+    pub fn check_credential(&self, github: &GitHubAccess) -> Result<(), InvalidRepo> {
+        match self.publish {
+            Publish::Branch => Ok(()),
+            Publish::PullRequest => github
+                .check_credential()
+                .map_err(|source| InvalidRepo::NoCredential { url: self.url.clone(), source }),
+        }
     }
 
     /// Checks that the sender of an order may work on the repository, also where the agent's entry names it. `allowed`

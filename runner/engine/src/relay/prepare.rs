@@ -63,6 +63,8 @@ impl Relays {
         stored: Option<StoredRelay>,
     ) -> Result<Stage, RelayError> {
         let RelayOwner { run_id, account, attempt, .. } = owner;
+        // The order may come from a process that does not know this one's credential.
+        order.check_credential(&self.github)?;
         let git = self.git()?;
         let remote = self.remote(order, Permission::Fetch, dir).await?;
         let mirror = self.mirrors(&git)?.refresh(&remote, &order.base).await?;

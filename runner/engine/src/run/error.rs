@@ -117,6 +117,7 @@ fn repository_failure(error: &RelayError) -> String {
             error @ (git::Error::Remote(_) | git::Error::NoBase { .. } | git::Error::OpenCredential { .. }),
         ) => format!("its repository could not be cloned: {error}"),
         RelayError::Store(error @ store::Error::BranchTaken { .. }) => error.to_string(),
+        RelayError::Order(error) => error.to_string(),
         _ => "its repository could not be cloned".to_owned(),
     }
 }

@@ -45,6 +45,28 @@ async fn a_member_orders_a_pull_request() {
     there.end().await;
 }
 
+/// Without a credential the API refuses the order: an agent would work for a pull request that cannot be made.
+#[tokio::test]
+async fn an_order_without_a_credential_is_refused() {
+    let host = GitHost::start().await;
+    let _remote = host.repository("app");
+    let account = format!("[accounts.'acct-7']\nrepositories = ['{}/*']\n", host.git.origin);
+    let there = Served::of(&format!("\n{}{account}", host.settings()), COMMITS).await;
+    let app = there.principal(&["app", "--account", "acct-7"]).await;
+    let order = |pull_request: bool| {
+        let repository = json!({ "url": host.url("app"), "base": "main", "pullRequest": pull_request });
+        json!({ "agentId": "test:sh", "model": "fake", "input": "q", "repository": repository })
+    };
+    let refused = app.post("/api/v1/runs", &order(true)).await;
+    assert_problem(&refused, 400, "invalid_repository");
+    assert!(refused.text().contains("this host has no credential that can be used"), "{}", refused.text());
+    assert_eq!(app.get("/api/v1/runs").await.json()["runs"], json!([]), "refused: no run");
+    let branch = app.post("/api/v1/runs", &order(false)).await;
+    assert_eq!(branch.status, 201, "control: a branch alone is ordered: {}", branch.text());
+    ended(&app, branch.json()["runId"].as_str().unwrap()).await;
+    there.end().await;
+}
+
 /// The agent streams its answer, and the address comes after the agent's end.
 #[tokio::test]
 async fn a_chat_ends_with_the_pull_request() {

@@ -1,10 +1,16 @@
 //! Tests that commits become a draft pull request, and that the token for it is nowhere else.
 
-use harness::{GitHost, GitRemote, Outcome, World, github::GitHubRoute, github::PullMark, sluice::Sluice};
+use harness::{
+    GitHost, GitRemote, Outcome, Up, World, github::GitHubRoute, github::PullMark, sluice::Sluice,
+};
+use rustix::process::Signal;
 use serde_json::json;
 
 use super::{COMMITS, relay};
-use crate::sandbox::shell_agent;
+use crate::{
+    recovery::survival::{LEASE, ended},
+    sandbox::shell_agent,
+};
 
 /// World whose runs work on a repository of a GitHub.
 pub(super) struct Hosted {
@@ -146,15 +152,27 @@ async fn the_token_is_nowhere_else() {
     hosted.world.assert_nothing_left().await;
 }
 
-/// A run without a token pushes nothing, and says which one is missing.
+/// Without a token no agent works for a pull request that cannot be made, whichever way the order comes.
 #[tokio::test]
 async fn a_missing_token_is_named() {
-    let hosted = Hosted::with(COMMITS, "").await;
-    let order = hosted.order("r1", &["--json"]);
+    let mut hosted = Hosted::with(COMMITS, LEASE).await;
+    let order = hosted.order("r1", &[]);
     let order: Vec<_> = order.iter().map(String::as_str).collect();
-    let outcome = hosted.world.sluice().run(&order).await;
-    let result = outcome.result();
-    assert_eq!(result["error"]["code"], "repository_failed", "{result}");
+    let refused = hosted.world.sluice().run(&order).await;
+    assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
+    for words in ["no pull request can be made for", "`export GITHUB_TOKEN=TOKEN`", "github.token_file"] {
+        assert!(refused.stderr.contains(words), "{words} is not in {refused:?}");
+    }
+    let unknown = hosted.world.sluice().run(&["runs", "show", "r1"]).await;
+    assert_eq!(unknown.code, Some(1), "no run was made: {unknown:?}");
+
+    let detached = hosted.world.sluice().run(&[&order[..], &["--detach"]].concat()).await;
+    assert_eq!(detached.code, Some(0), "another process may have a token: {detached:?}");
+    assert!(hosted.world.stop_proxy().await);
+    let up = Up::start(hosted.world.sluice()).await;
+    let record = ended(&hosted.world, "r1").await;
+    assert_eq!(record["error"]["code"], "repository_failed", "{record:#}");
+    up.stop(Signal::TERM).await;
     assert_eq!(hosted.remote.branches(), ["main first"]);
     assert_eq!(hosted.host.github.count(GitHubRoute::MakePull), 0);
     hosted.world.assert_nothing_left().await;

@@ -29,7 +29,7 @@ use runner_docker::Docker;
 use runner_engine::{
     context::EngineHandles,
     observer::Observer,
-    order,
+    order::{self, OrderError},
     relay::RelayRecord,
     request::RunRequest,
     run::{self, LeaseError, LeasedRun, RunResult},
@@ -216,6 +216,10 @@ pub(super) async fn execute_request(
     output: OutputArguments,
     cancel: &CancellationToken,
 ) -> Result<Exit, Error> {
+    // Before the agent works and its account pays.
+    if let Some(repo) = &request.spec.repo {
+        repo.check_credential(&engine.github).map_err(OrderError::from)?;
+    }
     match LeasedRun::create(engine, request).await {
         Ok(leased_run) => execute(engine, &leased_run, output, cancel).await,
         // A repeated command with the same `--run-id` gets the answer of the first.
