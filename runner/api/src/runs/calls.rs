@@ -12,6 +12,7 @@ use platform_core::{
     untrusted::JournalText,
 };
 use runner_audit::advice::{self, Advice, Setting};
+use runner_model::lifecycle::State as RunState;
 use runner_store::{CallPlace, RecordedCall};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -135,8 +136,10 @@ struct AdvisedSettingView {
 
 impl AdviceView {
     /// Returns the explanation of a call as `caller` may see it.
-    fn of(record: &ExchangeRecord, caller: &Caller) -> Option<Self> {
-        let Advice { why, commands, settings } = advice::of(record)?;
+    fn of(record: &ExchangeRecord, caller: &Caller, run: RunState) -> Option<Self> {
+        let advice = advice::of(record)?;
+        let advice = if run.is_final() { advice.for_ended_run(record) } else { advice };
+        let Advice { why, commands, settings } = advice;
         if !caller.is_operator() {
             return Some(Self { why, commands: Vec::new(), settings: Vec::new() });
         }
@@ -168,7 +171,7 @@ impl CallsQuery {
 }
 
 impl<'c> CallView<'c> {
-    fn of(record: &'c ExchangeRecord, caller: &Caller) -> Self {
+    fn of(record: &'c ExchangeRecord, caller: &Caller, run: RunState) -> Self {
         let text = |text: &'c Option<JournalText>| text.as_ref().map(JournalText::as_str);
         let Tokens { input, output, cached, cache_written, cache_written_1h, reasoning } = record.tokens;
         let cache_written = cache_written.saturating_add(cache_written_1h);
@@ -195,7 +198,7 @@ impl<'c> CallView<'c> {
             duration_ms: milliseconds(record.duration_us),
             first_byte_ms: record.ttfb_us.map(milliseconds),
             calls: record.calls,
-            advice: AdviceView::of(record, caller),
+            advice: AdviceView::of(record, caller, run),
         }
     }
 }
@@ -220,6 +223,6 @@ pub(crate) async fn list_calls(
     let mut calls = opened.store.calls(&run.run_id, after.as_ref(), limit + 1).await?;
     let last = cut_page(&mut calls, limit);
     let next_cursor = last.map(|RecordedCall { place, .. }| format!("{}.{}", place.journal, place.seq));
-    let calls = calls.iter().map(|call| CallView::of(&call.record, &caller)).collect();
+    let calls = calls.iter().map(|call| CallView::of(&call.record, &caller, run.state)).collect();
     Ok(json_response(&CallPageView { calls, next_cursor }))
 }

@@ -2,6 +2,7 @@
 //!
 //! The explanation is for operators who read the journal. The data plane's answer to the agent says less.
 
+mod ended;
 mod tools;
 
 use platform_core::{

@@ -1,5 +1,5 @@
 /** Says what a person can do about a failed run, by the code of its failure, and which part of its page shows the cause. */
-import { creditCommand, limitCommand, limitsCommand } from "./commands";
+import { creditCommand, limitCommand } from "./commands";
 
 /** Tab of a run's page. */
 export interface CauseTab {
@@ -12,7 +12,7 @@ const TABS = { refusals: "Refusals", calls: "Model calls", output: "Output", tim
 type Advice = [help: string | ((account: string) => string), tab: keyof typeof TABS];
 
 const ADVICE = new Map<string, Advice>([
-  ["quota_exhausted", [(account) => `Too little is left of a limit. An operator sets it: ${limitsCommand(account)}`, "refusals"]],
+  ["quota_exhausted", ["Too little is left of a limit of the run or its account. The refusal says which and what to do.", "refusals"]],
   ["balance_exhausted", [(account) => `Give the account credits: ${creditCommand(account)}`, "refusals"]],
   ["model_busy", ["The model has too much to do. Try again in a moment.", "refusals"]],
   ["model_unavailable", ["The model cannot be reached. Try again in a moment; sluice doctor says what is wrong.", "calls"]],

@@ -57,3 +57,26 @@ async fn calls_of_a_run_are_listed_as_they_ended() {
     }
     there.end().await;
 }
+
+/// An ended run takes no new limit, so an operator is not sent to `sluice limit --run`.
+#[tokio::test]
+async fn advice_for_an_ended_run_names_a_new_one() {
+    let there = Served::of("", SCRIPT).await;
+    let operator = there.of_role("op", "acct-7", "operator").await;
+    let limits = json!({ "totalTokens": 5 });
+    let order = json!({ "agentId": "test:sh", "model": "fake", "input": "q", "limits": limits });
+    let ordered = operator.post("/api/v1/runs", &order).await;
+    assert_eq!(ordered.status, 201, "{}", ordered.text());
+    let run = ordered.json()["runId"].as_str().unwrap().to_owned();
+    ended(&operator, &run).await;
+    let path = format!("/api/v1/runs/{run}/calls");
+    let look = || async { operator.get(&path).await.json()["calls"].as_array().unwrap().clone() };
+    let calls = eventually_within(PATIENCE, "all are listed", look, |calls| calls.len() == 3).await;
+    let refused = &calls[0];
+    assert_eq!(refused["rule"], "run.total_tokens", "{refused:#}");
+    let commands = refused["advice"]["commands"].as_array().unwrap();
+    let another = "sluice run --agent test:sh --account acct-7 --total-tokens N QUESTION";
+    assert_eq!(commands[0], another, "{refused:#}");
+    assert!(commands.iter().all(|command| !command.as_str().unwrap().starts_with("sluice limit --run")));
+    there.end().await;
+}

@@ -114,6 +114,29 @@ async fn a_limit_refusal_says_how_to_raise_the_limit() {
     assert_eq!(run.agent.chat("fake").await.status, 200);
 }
 
+/// A closed run takes no new limit, so `sluice limit` is advised only while it would be obeyed.
+#[tokio::test]
+async fn advice_for_a_closed_run_can_be_followed() {
+    let world = World::start().await;
+    let budget = Budget { total_tokens: Some(5), requests_per_minute: Some(2), ..Budget::default() };
+    let run = world.run_with(RunGrant { budget, ..grant("r1", "acct-1") }).await;
+    run.agent.chat("fake").await;
+    let raise = "sluice limit --run r1 --total-tokens N";
+    decided(&shown(&world, &run, 1).await, Some("run.total_tokens"), &[raise]);
+    let outcome = world.sluice().run(&["limit", "--run", "r1", "--total-tokens", "6"]).await;
+    assert_eq!(outcome.code, Some(0), "control: the open run takes it: {outcome:?}");
+
+    world.control.close(&run.grant.run_id, 0).await.unwrap();
+    let told = shown(&world, &run, 1).await;
+    let another = "sluice run --agent sandbox:agent --account acct-1 --total-tokens N QUESTION";
+    let words =
+        ["run r1 has used its limit of total tokens", "the run has ended, and its limit stays", another];
+    decided(&told, Some("run.total_tokens"), &words);
+    assert!(!told.0.contains(raise), "{}", told.0);
+    let outcome = world.sluice().run(&["limit", "--run", "r1", "--total-tokens", "7"]).await;
+    assert_eq!(outcome.code, Some(1), "it could not be followed: {outcome:?}");
+}
+
 #[tokio::test]
 async fn fields_models_and_capabilities_are_named() {
     let world = World::start().await;

@@ -109,7 +109,8 @@ fn an_answer_cut_at_its_limit_is_explained() {
 #[test]
 fn every_advised_command_parses() {
     for (record, advice) in every_advice() {
-        for command in &advice.commands {
+        let of_ended_run = advice.clone().for_ended_run(&record);
+        for command in advice.commands.iter().chain(&of_ended_run.commands) {
             let parsed = parses(&words(command));
             assert!(parsed.is_ok(), "{command} for {record:?}: {parsed:?}");
         }
@@ -159,6 +160,24 @@ fn every_limit_is_changed_where_it_is_set() {
         "account auth0|acct-7 has used its limit of money, or has too little left for the call"
     );
     assert_eq!(advice.commands[0], "sluice limit --account 'auth0|acct-7' --cost DOLLARS");
+}
+
+#[test]
+fn no_limit_of_an_ended_run_is_raised() {
+    let ended = |rule: &str| {
+        let record = record(Refusal::QuotaExhausted, Some(rule));
+        advice::of(&record).unwrap().for_ended_run(&record)
+    };
+    for limit in Limit::ALL {
+        let advice = ended(&format!("run.{}", limit.setting()));
+        let raises = advice.commands.iter().any(|command| command.starts_with("sluice limit"));
+        assert!(!raises && advice.why.contains("the run has ended"), "{advice:?}");
+        assert_eq!(advice.settings[0].key, limit.setting(), "{advice:?}");
+    }
+    let another = "sluice run --agent sandbox:agent --account 'auth0|acct-7' --cost DOLLARS QUESTION";
+    assert_eq!(ended("run.cost").commands[0], another);
+    // Control: the account goes on without the run.
+    assert!(ended("account.cost").commands[0].starts_with("sluice limit --account"));
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::io::{self, Write};
 
 use platform_core::{
+    control::RunState,
     host_tools::ToolOutcome,
+    id::RunId,
     json::{self, Bounds},
     record::{ExchangeRecord, Identity, JournalLine, Kind, Outcome, Tokens, TokensSource, ToolCall},
     refusal::Refusal,
@@ -39,6 +41,8 @@ pub(super) async fn show(
         Some(_) => advice.for_configured_run(run_id),
         None => advice,
     });
+    let is_over = advice.is_some() && is_over(data_plane, run_id).await;
+    let advice = advice.map(|advice| if is_over { advice.for_ended_run(&parsed.record) } else { advice });
     let mut out = io::stdout();
     if json {
         let raw: Value = json::from_slice(&line, Bounds::STORED).map_err(Error::invalid_record)?;
@@ -48,6 +52,14 @@ pub(super) async fn show(
         write!(out, "{}", terminal::safe(&text(&parsed, advice.as_ref())))?;
     }
     Ok(Exit::Success)
+}
+
+/// Returns whether the run makes no more calls. One that cannot be found out about now is taken for live.
+async fn is_over(data_plane: &DataPlane, run_id: &RunId) -> bool {
+    match data_plane.run(run_id).await {
+        Ok(view) => view.state == RunState::Closed,
+        Err(error) => error.is_unknown_run(),
+    }
 }
 
 fn text(line: &JournalLine, advice: Option<&Advice>) -> String {
