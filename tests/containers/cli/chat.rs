@@ -11,10 +11,15 @@ const AGENT: [&str; 5] = ["chat", "--agent", "test:sh", "--model", "fake"];
 
 /// Returns the lines that a chat with these messages answers.
 async fn answers(world: &World, messages: &str, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
+    answers_of(world, messages, &[&AGENT, arguments].concat()).await
+}
+
+/// The same, for the command with these arguments alone.
+async fn answers_of(world: &World, messages: &str, arguments: &[&str]) -> (Option<i32>, Vec<String>) {
     let file = world.path().join("messages");
     fs::write(&file, messages).unwrap();
     let chat = world.sluice().stdin(File::open(&file).unwrap());
-    let outcome = chat.run(&[&AGENT, arguments].concat()).await;
+    let outcome = chat.run(arguments).await;
     (outcome.code, outcome.stdout.lines().map(str::to_owned).collect())
 }
 
@@ -45,7 +50,15 @@ async fn a_person_talks_and_goes_on_later() {
     let shown = converse(command, &[("user:one\r\n> ", "two\n"), ("s\u{1b}[0m\r\n> ", "\u{4}")]).await;
     assert!(shown.contains("> one"), "the turns before: {shown}");
     assert!(shown.contains("user:one|assistant:user:one|user:two"), "{shown}");
-    assert!(shown.contains("to go on: sluice chat --thread t1"), "{shown}");
+    let hint = "to go on: sluice chat --agent test:sh --thread t1 --account local --model fake";
+    assert!(shown.lines().any(|line| line.trim() == hint), "{shown}");
+    // The hint, as it is, goes on with the same conversation.
+    let words: Vec<_> = hint.split(' ').skip_while(|word| *word != "chat").collect();
+    let (code, lines) = answers_of(&world, "three", &words).await;
+    assert_eq!(code, Some(0));
+    assert!(lines[0].starts_with("user:one|") && lines[0].ends_with("|user:three"), "{lines:?}");
+    let (_, lines) = answers(&world, "four", &["--thread", "t1", "--account", "acct-2"]).await;
+    assert_eq!(lines, ["user:four"], "control: the account's own thread");
     world.assert_nothing_left().await;
 }
 

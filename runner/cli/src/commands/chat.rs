@@ -19,6 +19,7 @@ use platform_runtime::{
     shutdown::{RunBy, signalled},
     terminal,
 };
+use runner_audit::advice;
 use runner_engine::{
     context::EngineHandles,
     order::{OrderLimits, OrderedAgent, RunOrder},
@@ -87,7 +88,8 @@ pub(super) async fn chat(context: &Context, mut arguments: Arguments) -> Result<
     chat.show_history(&engine.store).await?;
     let exit = Box::pin(chat.answer_all()).await?;
     if is_watched {
-        writeln!(io::stderr(), "to go on: sluice chat --thread {}", terminal::safe(chat.thread.as_str()))?;
+        // The last line has the prompt.
+        writeln!(io::stderr(), "\nto go on: {}", terminal::safe(&chat.command()))?;
     }
     Ok(exit)
 }
@@ -111,6 +113,17 @@ impl Chat<'_> {
                 exit = self.answer(message).await?;
             }
         }
+    }
+
+    /// Returns the command that continues this conversation. A thread belongs to its account, and its next answer is that of
+    /// the named agent and model, so a command without them would begin another conversation.
+    fn command(&self) -> String {
+        let Arguments { agent, model, account, .. } = &self.arguments;
+        let [agent, thread, account] =
+            [agent.as_str(), self.thread.as_str(), account.as_str()].map(advice::shell);
+        let model = model.as_ref().map(|model| format!(" --model {}", advice::shell(model.as_str())));
+        let model = model.unwrap_or_default();
+        format!("sluice chat --agent {agent} --thread {thread} --account {account}{model}")
     }
 
     async fn answer(&self, question: String) -> Result<Exit, Error> {
