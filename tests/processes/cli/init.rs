@@ -240,6 +240,7 @@ async fn init_takes_only_models_that_are_offered() {
 #[tokio::test]
 async fn a_stopped_dialogue_writes_nothing() {
     let place = Place::new();
+    let upstream = ScriptedUpstream::start().await.unwrap();
     let line = format!(
         "{} init --config {}; test $? = 130 && stty -a | grep -q ' echo '",
         binary("sluice").display(),
@@ -248,9 +249,32 @@ async fn a_stopped_dialogue_writes_nothing() {
     let mut shell = Command::new("sh");
     shell.args(["-c", &line]);
     let typed = format!("{CANARY_KEY}\x03");
-    let answers = [("Upstream: ", "http://127.0.0.1:9\n"), ("Key of the upstream", typed.as_str())];
+    let url = format!("{}\n", upstream.base_url());
+    let answers = [("Upstream: ", url.as_str()), ("Key of the upstream", typed.as_str())];
     let shown = converse(shell, &answers).await;
     assert!(shown.contains("stopped; nothing was written"), "{shown}");
     assert!(!shown.contains(CANARY_KEY), "the key is shown: {shown}");
     assert!(place.is_untouched());
+}
+
+/// A person is not sent for a key before the address is known to be right.
+#[tokio::test]
+async fn the_address_is_checked_before_the_key() {
+    let place = Place::new();
+    let init = |options: &str, code: u8| {
+        let (sluice, config) = (binary("sluice"), place.config());
+        let line =
+            format!("{} init {options} --config {}; test $? = {code}", sluice.display(), config.display());
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &line]);
+        shell
+    };
+    let down = "http://127.0.0.1:9\n";
+    let shown = converse(init("", 69), &[("Upstream: ", down)]).await;
+    assert!(shown.contains("http://127.0.0.1:9 cannot be reached"), "{shown}");
+    assert!(!shown.contains("Key of the upstream"), "the key is not asked for: {shown}");
+    assert!(place.is_untouched());
+    // Control: a person who knows that it is down for now gives the key nevertheless.
+    let shown = converse(init("--force", 0), &[("Upstream: ", down), ("Key of the upstream", "\n")]).await;
+    assert!(place.config().exists(), "{shown}");
 }

@@ -41,6 +41,14 @@ impl UpstreamProblem {
             }),
         }
     }
+
+    /// Returns the problem of an upstream at `base_url` that does not answer, before there is a configuration.
+    pub(crate) fn unreachable(base_url: &str, reason: &str) -> Self {
+        Self {
+            found: format!("{base_url} cannot be reached: {reason}"),
+            fix: "start it, or name another with --upstream".to_owned(),
+        }
+    }
 }
 
 /// Returns an upstream without a problem in words.

@@ -11,7 +11,8 @@ use platform_runtime::{
 use super::Arguments;
 use crate::{
     agent_images::Recipe,
-    setup::{Dialogue, Error, GivenKey, KeyOrigin, Site},
+    doctor::UpstreamProblem,
+    setup::{Dialogue, Draft, Error, GivenKey, KeyOrigin, Site, ask_upstream},
 };
 
 /// Address at which LiteLLM listens unless it is told otherwise.
@@ -66,7 +67,7 @@ impl Interview<'_> {
             problems.push(problem);
             String::new()
         });
-        let key = self.key(environment_key)?.unwrap_or_else(|problem| {
+        let key = self.key(environment_key, &base_url)?.unwrap_or_else(|problem| {
             problems.push(problem);
             KeyChoice::None
         });
@@ -122,7 +123,11 @@ impl Interview<'_> {
         }
     }
 
-    fn key(&self, environment_key: Option<Secret>) -> Result<Result<KeyChoice, String>, Error> {
+    fn key(
+        &self,
+        environment_key: Option<Secret>,
+        base_url: &str,
+    ) -> Result<Result<KeyChoice, String>, Error> {
         if self.arguments.key.no_key {
             return Ok(Ok(KeyChoice::None));
         }
@@ -140,6 +145,7 @@ impl Interview<'_> {
                 name::env::LITELLM_MASTER_KEY
             )));
         };
+        self.check_address(base_url)?;
         loop {
             let question = "Key of the upstream (it is not shown; empty if it needs none)";
             match dialogue.ask_secret(question)?.map(|secret| GivenKey::new(KeyOrigin::Terminal, secret)) {
@@ -147,6 +153,21 @@ impl Interview<'_> {
                 Some(Ok(key)) => return Ok(Ok(KeyChoice::Write(key))),
                 Some(Err(problem)) => dialogue.tell(&problem)?,
             }
+        }
+    }
+
+    /// Checks that the upstream answers at all, before a person looks for its key. Without one it may refuse the call.
+    fn check_address(&self, base_url: &str) -> Result<(), Error> {
+        // An address that is none is a problem of its own, which is reported with all others.
+        if self.arguments.force || base_url.is_empty() {
+            return Ok(());
+        }
+        let draft = Draft { base_url: base_url.to_owned(), key_file: None, default_model: None };
+        match ask_upstream(self.site, &draft, None)? {
+            UpstreamHealth::Unreachable { reason } => {
+                Err(Error::Upstream(UpstreamProblem::unreachable(base_url, &reason)))
+            }
+            UpstreamHealth::Ready { .. } | UpstreamHealth::Refused { .. } => Ok(()),
         }
     }
 

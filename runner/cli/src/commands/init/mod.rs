@@ -151,10 +151,9 @@ fn problem(health: &UpstreamHealth, answers: &Answers) -> Option<UpstreamProblem
             found: format!("{} refuses calls without a key (status {status})", answers.base_url),
             fix: "give a key with --key-file".to_owned(),
         }),
-        (UpstreamHealth::Unreachable { reason }, _) => Some(UpstreamProblem {
-            found: format!("{} cannot be reached: {reason}", answers.base_url),
-            fix: "start it, or name another with --upstream".to_owned(),
-        }),
+        (UpstreamHealth::Unreachable { reason }, _) => {
+            Some(UpstreamProblem::unreachable(&answers.base_url, reason))
+        }
         _ => Some(problem),
     }
 }
