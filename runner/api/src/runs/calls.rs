@@ -105,7 +105,7 @@ struct CallView<'c> {
     first_byte_ms: Option<f64>,
     /// Number of calls: more than one only for a flood of calls that were never sent.
     calls: u64,
-    /// Explanation of a refusal, or of an answer that was cut at its limit.
+    /// Explanation of a refusal, of an error of the upstream, or of an answer that was cut at its limit.
     #[schema(required = true)]
     advice: Option<AdviceView>,
 }

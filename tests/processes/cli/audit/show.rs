@@ -137,6 +137,21 @@ async fn advice_for_a_closed_run_can_be_followed() {
     assert_eq!(outcome.code, Some(1), "it could not be followed: {outcome:?}");
 }
 
+/// An upstream's words may repeat a prompt, so the journal has its status alone: the advice leads to the words.
+#[tokio::test]
+async fn an_upstreams_error_leads_to_its_words() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    assert_eq!(run.agent.chat("fake-status400").await.status, 400);
+    let told = shown(&world, &run, 1).await;
+    let words =
+        ["upstream_error", "the upstream answered 400: it does not take the request", "sluice runs logs r1"];
+    decided(&told, None, &words);
+    run.agent.chat("fake").await;
+    let (text, json) = shown(&world, &run, 2).await;
+    assert!(json["advice"].is_null() && !text.contains("upstream_error"), "control: it answered: {text}");
+}
+
 #[tokio::test]
 async fn fields_models_and_capabilities_are_named() {
     let world = World::start().await;

@@ -181,6 +181,22 @@ fn no_limit_of_an_ended_run_is_raised() {
 }
 
 #[test]
+fn an_error_of_the_upstream_is_explained() {
+    let answered = |status| {
+        let outcome = Outcome::Complete;
+        advice::of(&ExchangeRecord { refusal: None, status, outcome, ..record(Refusal::NotGranted, None) })
+    };
+    for status in [400, 404, 429, 500] {
+        let advice = answered(status).unwrap();
+        assert!(advice.why.contains(&format!("the upstream answered {status}: ")), "{advice:?}");
+        for command in &advice.commands {
+            assert!(parses(&words(command)).is_ok(), "{command}");
+        }
+    }
+    assert_eq!(answered(200), None, "control");
+}
+
+#[test]
 fn every_refusal_says_something_of_its_own() {
     let mut reasons: Vec<_> =
         Refusal::ALL.map(|refusal| advice::of(&record(refusal, Some("run.cost"))).unwrap().why).into();

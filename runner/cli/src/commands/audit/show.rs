@@ -62,13 +62,22 @@ async fn is_over(data_plane: &DataPlane, run_id: &RunId) -> bool {
     }
 }
 
+/// Returns the name of what is explained.
+fn explained(record: &ExchangeRecord) -> &'static str {
+    match record.refusal {
+        Some(refusal) => refusal.code(),
+        None if record.status >= 400 => "upstream_error",
+        None => "answer_cut",
+    }
+}
+
 fn text(line: &JournalLine, advice: Option<&Advice>) -> String {
     let mut text = format!("call {}\n", line.record.litellm_call_id);
     for (name, value) in facts(line) {
         text += &format!("  {name:9} {value}\n");
     }
     if let Some(Advice { why, commands, settings }) = advice {
-        let code = line.record.refusal.map_or("answer_cut", |refusal| refusal.code());
+        let code = explained(&line.record);
         let rule = line.record.rule.as_ref().map_or_else(String::new, |rule| format!(", decided by {rule}"));
         text += &format!("\n{code}{rule}\n  {why}\n");
         if !commands.is_empty() {
