@@ -14,6 +14,7 @@ mod diff;
 mod error;
 mod file_name;
 mod git_dirs;
+mod git_gaps;
 mod ignores;
 mod listing;
 mod manifest;
@@ -43,6 +44,7 @@ pub use self::{
     diff::{DiffFigures, DiffReader, FileDiff},
     error::{CopyProblem, Error},
     file_name::{folded_name, folded_text, is_git_dir},
+    git_gaps::GitGaps,
     listing::{ListedFile, listing},
     manifest::{ContentHash, Manifest, ManifestEntry, StoredFile, StoredForm},
     path::{InvalidPath, RelativePath},

@@ -74,7 +74,12 @@ async fn a_run_starts_in_a_copy_of_a_directory() {
     let dir = project(&world);
     let outcome = run_with(&world, "r1", &dir).await;
     assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), SEEN), "{outcome:?}");
-    for said in ["copying 5 files, ", "left out 1 file that may hold secrets: .env", "sluice runs diff r1"] {
+    for said in [
+        "copying 5 files, ",
+        "left out 1 file that may hold secrets: .env",
+        "without .git: the agent sees no history",
+        "sluice runs diff r1",
+    ] {
         assert!(outcome.stderr.contains(said), "{said:?} is not in {}", outcome.stderr);
     }
     assert_eq!(fs::read_to_string(dir.join("a.txt")).unwrap(), "text\n", "the directory is untouched");
@@ -130,6 +135,58 @@ async fn a_clone_has_history_and_nothing_else() {
     assert!(!Path::new("/tmp/evil").exists(), "no hook ran on the host");
     gc(&world, &["--kept"]).await;
     world.assert_nothing_left().await;
+}
+
+/// An agent that works on stand-ins would do so without anyone's knowledge.
+#[tokio::test]
+async fn a_clone_says_what_it_lacks() {
+    let world = World::with(&shell_agent("cat big.bin | head -n 1; ls -A lib", "")).await;
+    let clone = async |run: &str, dir: &Path| {
+        let dir = dir.to_str().unwrap();
+        let arguments = ["run", "--agent", "test:sh", "--run-id", run, "--workspace", dir, "--git", "q"];
+        world.sluice().run(&arguments).await
+    };
+    let lacking = ["1 submodule without files", "1 file of Git LFS without content"];
+    let dir = world.path().join("clone");
+    fs::create_dir(&dir).unwrap();
+    fs::write(dir.join("big.bin"), "text\n").unwrap();
+    fs::create_dir(dir.join("lib")).unwrap();
+    fs::write(dir.join("lib/a"), "").unwrap();
+    commit_all(&dir);
+    let whole = clone("whole", &dir).await;
+    assert_eq!((whole.code, whole.stdout.trim()), (Some(0), "text\na"), "{whole:?}");
+    let said = lacking.iter().chain([&"without .git"]);
+    assert!(said.into_iter().all(|said| !whole.stderr.contains(said)), "control: {whole:?}");
+
+    let pointer =
+        format!("version https://git-lfs.github.com/spec/v1\noid sha256:{}\nsize 7\n", "a".repeat(64));
+    fs::write(dir.join("big.bin"), pointer).unwrap();
+    fs::write(dir.join(".gitattributes"), "*.bin filter=lfs diff=lfs merge=lfs -text\n").unwrap();
+    fs::write(
+        dir.join(".gitmodules"),
+        "[submodule \"lib\"]\n\tpath = lib\n\turl = https://host.invalid/lib\n",
+    )
+    .unwrap();
+    commit_all(&dir);
+    let parts = clone("parts", &dir).await;
+    assert_eq!(parts.code, Some(0), "{parts:?}");
+    for said in lacking {
+        assert!(parts.stderr.contains(said), "{said:?} is not in {parts:?}");
+    }
+    gc(&world, &["--kept"]).await;
+    world.assert_nothing_left().await;
+}
+
+/// Commits everything in `dir`, which becomes a repository if it is none.
+fn commit_all(dir: &Path) {
+    for arguments in [
+        &["init", "--quiet"][..],
+        &["add", "--all"],
+        &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "files"],
+    ] {
+        let status = Command::new("git").arg("-C").arg(dir).args(arguments).status().unwrap();
+        assert!(status.success(), "{arguments:?}");
+    }
 }
 
 /// The files reach a container that runs already before its agent starts.

@@ -6,7 +6,7 @@ use platform_core::{
     id::{AccountId, RunId},
     limit::ByteSize,
 };
-use runner_files::{CopyBounds, Selection, Stage, stages_dir};
+use runner_files::{CopyBounds, GitGaps, Selection, Stage, stages_dir};
 use runner_git::{AgentClone, CloneOrder};
 use runner_github::Permission;
 use runner_store::{NewRelay, StoredRelay};
@@ -76,17 +76,18 @@ impl Relays {
             author: self.author()?,
         };
         let clone = AgentClone::make(&mirror, &dir.clone_dir(), &clone_order).await?;
+        let (stage, lacking) = self.stage(owner, clone.dir).await?;
         let record = RelayRecord {
             order: order.clone(),
             start: clone.start,
             remote_tip: clone.remote_tip,
+            lacking,
             commits: Vec::new(),
             uncommitted: false,
             stage: RelayStage::Cloned,
             tries: 0,
             fault: None,
         };
-        let stage = self.stage(owner, clone.dir).await?;
         match stored {
             Some(stored) => drop(self.store.change_relay(&stored, &record.progress(None)).await?),
             None => {
@@ -110,8 +111,8 @@ impl Relays {
         blocking(move || Ok(Stage::open(&stages, &run_id)?)).await
     }
 
-    /// Moves the clone in `dir` to the staged files of its run.
-    async fn stage(&self, owner: RelayOwner<'_>, dir: PathBuf) -> Result<Stage, RelayError> {
+    /// Moves the clone in `dir` to the staged files of its run. Also returns what the clone lacks.
+    async fn stage(&self, owner: RelayOwner<'_>, dir: PathBuf) -> Result<(Stage, GitGaps), RelayError> {
         let stages = stages_dir(&self.sandbox.workspace_dir);
         let run_id = owner.run_id.clone();
         let disk_reserve = self.sandbox.disk_reserve;
@@ -120,9 +121,10 @@ impl Relays {
             Stage::remove(&stages, &run_id)?;
             let selection = Selection::of_repository(&dir, bounds)?;
             selection.check_room(&stages, disk_reserve)?;
+            let lacking = selection.git_gaps();
             Stage::write(&stages, &run_id, &selection, &mut |_progress| {})?;
             remove_dir(&dir)?;
-            Ok(Stage::open(&stages, &run_id)?)
+            Ok((Stage::open(&stages, &run_id)?, lacking))
         })
         .await
     }

@@ -13,6 +13,7 @@ use platform_core::{
     json::{self, Bounds},
     limit::Millis,
 };
+use runner_files::GitGaps;
 use runner_git::{AcceptedWork, CommitSummary, ObjectId, Objection};
 use runner_store::{RelayProgress, StoredRelay};
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,9 @@ pub struct RelayRecord {
     pub start: ObjectId,
     /// Commit that the branch had at the remote; absent if it did not exist.
     pub remote_tip: Option<ObjectId>,
+    /// Files of the repository that the agent's clone lacks.
+    #[serde(default, skip_serializing_if = "GitGaps::is_empty")]
+    pub lacking: GitGaps,
     /// The agent's commits, the newest first, once they were judged. Many are not listed to the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<CommitSummary>,

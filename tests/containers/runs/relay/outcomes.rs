@@ -79,3 +79,21 @@ async fn work_in_no_commit_is_kept() {
     assert_eq!(removed.code, Some(0), "{removed:?}");
     world.assert_nothing_left().await;
 }
+
+#[tokio::test]
+async fn what_a_clone_lacks_is_told() {
+    let world = World::with(&shell_agent(OBEYS, "")).await;
+    let remote = GitRemote::in_world(&world, "app.git");
+    let whole = obey(&world, &remote, "whole", COMMITS, &[]).await;
+    assert_eq!(whole.code, Some(0), "{whole:?}");
+    assert!(!whole.stderr.contains("clone: "), "control: {whole:?}");
+
+    let submodule = "[submodule \"lib\"]\n\tpath = lib\n\turl = https://host.invalid/lib\n";
+    remote.add(".gitmodules", submodule.as_bytes());
+    let parts = obey(&world, &remote, "parts", COMMITS, &[]).await;
+    assert_eq!((parts.code, parts.stdout.trim()), (Some(0), "done"), "{parts:?}");
+    assert!(parts.stderr.contains("clone: 1 submodule without files"), "{parts:?}");
+    let result = world.sluice().run(&["runs", "wait", "parts", "--json"]).await.result();
+    assert_eq!(result["commits"]["lacking"]["submodules"], 1, "{result}");
+    world.assert_nothing_left().await;
+}

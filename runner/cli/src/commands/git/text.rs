@@ -65,6 +65,7 @@ pub(in crate::commands) fn outcome(run_id: &RunId, record: &RelayRecord) -> Stri
     if record.stage.can_restart() {
         text += &format!("explained: sluice git explain {run_id}; again: sluice git push {run_id}\n");
     }
+    record.lacking.lines().iter().for_each(|line| text += &format!("clone: {line}\n"));
     if record.uncommitted {
         text += &format!("not committed: {}\n", uncommitted(run_id));
     }
@@ -88,6 +89,7 @@ pub(super) fn explanation(run_id: &RunId, record: &RelayRecord) -> String {
     line("repository", record.order.url.as_str());
     line("base", &record.order.base.to_string());
     line("began with", record.start.as_str());
+    record.lacking.lines().iter().for_each(|lacking| line("clone", lacking));
     line("commits", &summary(record));
     text += &commit_lines(record);
     let mut line = |name: &str, value: &str| push_line(&mut text, name, value);

@@ -103,11 +103,18 @@ impl<'s> Staging<'s> {
             let clone = FreshClone::make(&self.stages, dir, bounds, self.sandbox.disk_reserve)?;
             self.announce_uncommitted(clone.uncommitted_files()?)?;
             self.announce_secrets(&clone.secret_files()?)?;
-            return self.stage(request, &clone.select(bounds)?);
+            let selection = clone.select(bounds)?;
+            selection.git_gaps().lines().iter().try_for_each(|line| self.say(format_args!("{line}")))?;
+            return self.stage(request, &selection);
         }
         let include =
             Patterns::parse(&arguments.include).map_err(|error| Misused(format!("--include: {error}")))?;
         let scope = if arguments.all { Scope::All } else { Scope::Tracked };
+        if dir.join(".git").exists() {
+            self.say(format_args!(
+                "without .git: the agent sees no history and cannot commit (--git copies a clone with it)"
+            ))?;
+        }
         self.stage(request, &Selection::of(dir, &CopyRules { scope, include, bounds })?)
     }
 
