@@ -10,14 +10,15 @@ use platform_core::{
 };
 use platform_runtime::settings::Sandbox;
 use runner_files::{
-    PlainFile, RelativePath, ResultBounds, ResultTree, Scope, Stage, TreeRoot, Unreadable, stages_dir,
+    OutsideFiles, PlainFile, RelativePath, ResultBounds, ResultTree, Scope, Stage, TreeRoot, Unreadable,
+    stages_dir,
 };
-use runner_model::lifecycle::State;
+use runner_model::{behaviour::BehaviourFile, lifecycle::State};
 use runner_store::{Error as StoreError, Record, Resource, ResourceKind, ResourceState, Store};
 use runner_workspace::{self as workspace, Workspaces};
 use tokio::task::spawn_blocking;
 
-use crate::request::RunSpec;
+use crate::request::{RunRequest, RunSpec};
 
 /// Reason why the files of a run cannot be found.
 #[derive(Debug, thiserror::Error)]
@@ -63,6 +64,17 @@ pub struct RunFiles {
     /// Bounds of a copy of the files.
     pub bounds: ResultBounds,
     tree: PathBuf,
+    /// Request of the run, unless its texts were removed.
+    request: Option<RunRequest>,
+}
+
+/// Finds the files beside the repository in the workspace `tree` of `request`. A thread's workspace keeps such files for
+/// its next runs, so they are as they should be.
+pub(crate) fn outside(request: &RunRequest, tree: &Path) -> OutsideFiles {
+    match request.thread_workspace() {
+        Some(_) => OutsideFiles::default(),
+        None => OutsideFiles::of(tree, &BehaviourFile::ALL.map(BehaviourFile::name)),
+    }
 }
 
 impl RunFiles {
@@ -95,7 +107,14 @@ impl RunFiles {
             mount(sandbox, &id).await?;
         }
         let bounds = ResultBounds { bytes: workspace_size(&record, sandbox), reserve: sandbox.disk_reserve };
-        Ok(Self { state, stage, bounds, tree: workspace::tree(root, &resource.name) })
+        let tree = workspace::tree(root, &resource.name);
+        Ok(Self { state, stage, bounds, tree, request: RunRequest::stored(&record).ok() })
+    }
+
+    /// Finds the files that the agent of the run left beside them. A request that cannot be read any more has none.
+    #[must_use]
+    pub fn outside(&self) -> OutsideFiles {
+        self.request.as_ref().map(|request| outside(request, &self.tree)).unwrap_or_default()
     }
 
     /// Reads which files the run has now.

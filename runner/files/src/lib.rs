@@ -18,6 +18,7 @@ mod git_gaps;
 mod ignores;
 mod listing;
 mod manifest;
+mod outside;
 mod path;
 mod pull;
 mod quote;
@@ -47,6 +48,7 @@ pub use self::{
     git_gaps::GitGaps,
     listing::{ListedFile, listing},
     manifest::{ContentHash, Manifest, ManifestEntry, StoredFile, StoredForm},
+    outside::OutsideFiles,
     path::{InvalidPath, RelativePath},
     pull::PulledFiles,
     result_tree::{HiddenEntries, MAX_RESULT_ENTRIES, ResultForm, ResultTree},

@@ -12,6 +12,7 @@ use rustix::{
     fs::{CWD, Mode, mkfifoat},
     process::Signal,
 };
+use serde_json::json;
 
 use crate::{
     recovery::survival::{LEASE, PATIENCE, ended, record},
@@ -21,6 +22,8 @@ use crate::{
 /// Script that shows where it is and what it finds, and changes it.
 const EDITS: &str =
     "pwd; ls -A; cat a.txt; ./run.sh; readlink link; echo changed > a.txt; echo new > sub/new.txt";
+/// Script that executes its question.
+const OBEYS: &str = r#"eval "$(cat /workspace/.cogni/prompt.txt)""#;
 /// Output of [`EDITS`] in a copy of [`project`].
 const SEEN: &str = "/workspace/repo\n.gitignore\na.txt\nlink\nrun.sh\nsub\ntext\nran\nsub/deep.txt";
 
@@ -187,6 +190,31 @@ fn commit_all(dir: &Path) {
         let status = Command::new("git").arg("-C").arg(dir).args(arguments).status().unwrap();
         assert!(status.success(), "{arguments:?}");
     }
+}
+
+/// `sluice runs diff` does not have it, so the end of the run names it.
+#[tokio::test]
+async fn a_file_beside_the_repository_is_named() {
+    let world = World::with(&shell_agent(OBEYS, "")).await;
+    let dir = project(&world);
+    let dir = dir.to_str().unwrap();
+    let ran = async |run: &str, script: &str, options: &[&str]| {
+        let arguments = ["run", "--agent", "test:sh", "--run-id", run, "--workspace", dir];
+        world.sluice().run(&[&arguments, options, &[script]].concat()).await
+    };
+    let said = "left: 1 file outside repo (NOTES.md): ";
+    let beside = "echo done | tee ../NOTES.md";
+    let outcome = ran("beside", beside, &[]).await;
+    assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), "done"), "{outcome:?}");
+    assert!(outcome.stderr.contains(said), "{outcome:?}");
+    let result = ran("json", beside, &["--json"]).await.result();
+    assert_eq!(result["outside"], json!({ "files": 1, "names": ["NOTES.md"] }), "{result}");
+    let waited = world.sluice().run(&["runs", "wait", "beside"]).await;
+    assert!(waited.stderr.contains(said), "{waited:?}");
+    let inside = ran("inside", "echo done | tee NOTES.md", &[]).await;
+    assert!(inside.code == Some(0) && !inside.stderr.contains("outside repo"), "control: {inside:?}");
+    gc(&world, &["--kept"]).await;
+    world.assert_nothing_left().await;
 }
 
 /// The files reach a container that runs already before its agent starts.

@@ -36,6 +36,7 @@ mod git;
 mod help_tests;
 mod images;
 mod init;
+mod left;
 mod limit;
 mod logs;
 mod man;

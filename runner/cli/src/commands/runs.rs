@@ -202,7 +202,8 @@ pub(super) async fn runs(context: &Context, command: Command) -> Result<Exit, Er
         Command::Wait(arguments) => {
             let store = context.store().await?;
             let run_id = arguments.run.in_store(&store).await?;
-            wait::wait(&store, &run_id, arguments.output, &cancel_on_signals()?).await
+            let sandbox = &context.settings.sandbox;
+            wait::wait(&store, sandbox, &run_id, arguments.output, &cancel_on_signals()?).await
         }
         Command::Cancel(arguments) => cancel(context, arguments).await,
         Command::Again(arguments) => again::again(context, arguments).await,

@@ -17,11 +17,11 @@ use platform_core::{
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_docker::Captured;
-use runner_engine::{relay::RelayRecord, request::Subject, run::RunResult};
+use runner_engine::{request::Subject, run::RunResult};
 use runner_model::lifecycle::{Failure, StartKind};
 use serde_json::json;
 
-use super::{failed_run, figures, git, run::OutputArguments, status::Status, tool_line};
+use super::{failed_run, figures, git, left::Left, run::OutputArguments, status::Status, tool_line};
 use crate::plural::counted;
 
 /// Printer for one run.
@@ -179,14 +179,9 @@ impl Show {
     }
 
     /// Shows the result of the run, and what became of its commits if it has a repository.
-    pub(super) fn result(
-        &self,
-        subject: &Subject<'_>,
-        result: &RunResult,
-        relay: Option<&RelayRecord>,
-    ) -> io::Result<()> {
+    pub(super) fn result(&self, subject: &Subject<'_>, result: &RunResult, left: &Left) -> io::Result<()> {
         if self.style == OutputStyle::Json {
-            return self.json(&result_json(subject, result, relay).to_string());
+            return self.json(&result_json(subject, result, left).to_string());
         }
         if self.style == OutputStyle::Live && result.answer.is_err() && !self.streamed.is_empty() {
             writeln!(io::stdout())?;
@@ -194,8 +189,13 @@ impl Show {
         if let Err(failure) = &result.answer {
             failed_run::print(failure, subject.run_id)?;
         }
-        if let Some(relay) = relay {
+        if let Some(relay) = &left.relay {
             io::stderr().write_all(git::outcome(subject.run_id, relay).as_bytes())?;
+        }
+        if !left.outside.is_empty() {
+            let files = left.outside.in_words().replace(['\n', '\t'], " ");
+            let fate = "`sluice runs diff` and commits do not have it";
+            writeln!(io::stderr(), "left: {}: {fate}", terminal::safe(&files))?;
         }
         print_for_person(&summary(subject, result))
     }
@@ -220,7 +220,7 @@ fn usage_in_words(usage: Usage) -> String {
     format!("{}, {input} tokens in, {output} out, {cost}", counted(usage.calls, "call"))
 }
 
-fn result_json(subject: &Subject<'_>, result: &RunResult, relay: Option<&RelayRecord>) -> serde_json::Value {
+fn result_json(subject: &Subject<'_>, result: &RunResult, left: &Left) -> serde_json::Value {
     let exit = result.container_exit.as_ref();
     let failure = result.answer.as_ref().err();
     json!({
@@ -237,7 +237,8 @@ fn result_json(subject: &Subject<'_>, result: &RunResult, relay: Option<&RelayRe
         "stdout": exit.map(|exit| captured(&exit.stdout)),
         "stderr": exit.map(|exit| captured(&exit.stderr)),
         "usage": result.usage,
-        "commits": relay,
+        "commits": left.relay,
+        "outside": (!left.outside.is_empty()).then_some(&left.outside),
         "start": result.start_kind.map(StartKind::name),
         "start_ms": result.start_latency.map(milliseconds),
         "duration_ms": milliseconds(result.duration),

@@ -6,6 +6,7 @@ use std::{
 };
 
 use platform_core::{event::AgentEvent, id::RunId};
+use platform_runtime::settings::Sandbox;
 use runner_engine::{request::Subject, run::RunResult};
 use runner_model::lifecycle::State;
 use runner_store::{Record, Run, Store};
@@ -14,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Error,
     exit::Exit,
-    git,
+    left::Left,
     run::{self, OutputArguments},
     show::Show,
 };
@@ -25,6 +26,7 @@ const STATE_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// Waits until the run has ended, and shows its answer as `sluice run` does. `stop` ends the wait, not the run.
 pub(super) async fn wait(
     store: &Store,
+    sandbox: &Sandbox,
     run_id: &RunId,
     output: OutputArguments,
     stop: &CancellationToken,
@@ -43,9 +45,9 @@ pub(super) async fn wait(
     if let Ok(content) = &result.answer {
         show.event(&AgentEvent::AssistantFinal { content: content.clone(), cut_bytes })?;
     }
-    let relay = git::known(store, run_id).await?;
-    show.result(&subject, &result, relay.as_ref())?;
-    Ok(run::exit(&result, relay.as_ref()))
+    let left = Left::of(store, sandbox, run_id).await?;
+    show.result(&subject, &result, &left)?;
+    Ok(run::exit(&result, left.relay.as_ref()))
 }
 
 /// Waits until the run has ended, and returns its record. Returns `None` if `stop` is triggered first.

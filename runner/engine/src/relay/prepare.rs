@@ -6,7 +6,7 @@ use platform_core::{
     id::{AccountId, RunId},
     limit::ByteSize,
 };
-use runner_files::{CopyBounds, GitGaps, Selection, Stage, stages_dir};
+use runner_files::{CopyBounds, GitGaps, OutsideFiles, Selection, Stage, stages_dir};
 use runner_git::{AgentClone, CloneOrder};
 use runner_github::Permission;
 use runner_store::{NewRelay, StoredRelay};
@@ -82,6 +82,7 @@ impl Relays {
             start: clone.start,
             remote_tip: clone.remote_tip,
             lacking,
+            outside: OutsideFiles::default(),
             commits: Vec::new(),
             uncommitted: false,
             stage: RelayStage::Cloned,

@@ -13,7 +13,7 @@ use platform_core::{
     json::{self, Bounds},
     limit::Millis,
 };
-use runner_files::GitGaps;
+use runner_files::{GitGaps, OutsideFiles};
 use runner_git::{AcceptedWork, CommitSummary, ObjectId, Objection};
 use runner_store::{RelayProgress, StoredRelay};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ pub struct RelayRecord {
     /// Files of the repository that the agent's clone lacks.
     #[serde(default, skip_serializing_if = "GitGaps::is_empty")]
     pub lacking: GitGaps,
+    /// Files that the agent left beside the repository: they are in no commit.
+    #[serde(default, skip_serializing_if = "OutsideFiles::is_empty")]
+    pub outside: OutsideFiles,
     /// The agent's commits, the newest first, once they were judged. Many are not listed to the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub commits: Vec<CommitSummary>,

@@ -18,7 +18,10 @@ use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState};
 use runner_workspace::Workspace;
 
 use super::{error::Error, executor::RunExecutor};
-use crate::relay::{OpenRelay, RelayError, RelayRecord, RelayStage, Relays};
+use crate::{
+    relay::{OpenRelay, RelayError, RelayRecord, RelayStage, Relays},
+    run_files,
+};
 
 /// Longest time in which git writes the bundle.
 const EXTRACTION_TIMEOUT: Duration = Duration::from_secs(60);
@@ -140,12 +143,13 @@ impl RunExecutor<'_> {
     }
 
     /// Runs git in a container of its own, on a workspace in which nothing else runs any more.
-    async fn extract(&mut self, relays: &Relays, relay: &OpenRelay) -> Result<Extracted, Error> {
+    async fn extract(&mut self, relays: &Relays, relay: &mut OpenRelay) -> Result<Extracted, Error> {
         let ctx = self.ctx;
         // No process of the agent changes the workspace any more.
         self.remove_kinds(&[ResourceKind::Container]).await?;
         let (id, workspace) = self.reopen_workspace().await?;
         ctx.run.perform(async { relay.keep_description(workspace.path()) }).await??;
+        relay.record.outside = run_files::outside(ctx.request(), workspace.path());
         let (program, limits) = relays.extraction(relay);
         let spec = ExtractSpec {
             name: format!("{}{}", ctx.container_name(), docker::EXTRACTION_SUFFIX),

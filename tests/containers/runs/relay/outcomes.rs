@@ -81,19 +81,23 @@ async fn work_in_no_commit_is_kept() {
 }
 
 #[tokio::test]
-async fn what_a_clone_lacks_is_told() {
+async fn what_no_commit_has_is_told() {
     let world = World::with(&shell_agent(OBEYS, "")).await;
     let remote = GitRemote::in_world(&world, "app.git");
+    let outside = "left: 1 file outside repo (NOTES.md): `sluice runs diff` and commits do not have it";
     let whole = obey(&world, &remote, "whole", COMMITS, &[]).await;
     assert_eq!(whole.code, Some(0), "{whole:?}");
-    assert!(!whole.stderr.contains("clone: "), "control: {whole:?}");
+    assert!(!whole.stderr.contains("clone: ") && !whole.stderr.contains("outside"), "control: {whole:?}");
 
     let submodule = "[submodule \"lib\"]\n\tpath = lib\n\turl = https://host.invalid/lib\n";
     remote.add(".gitmodules", submodule.as_bytes());
-    let parts = obey(&world, &remote, "parts", COMMITS, &[]).await;
+    let parts = obey(&world, &remote, "parts", &format!("echo x > ../NOTES.md; {COMMITS}"), &[]).await;
     assert_eq!((parts.code, parts.stdout.trim()), (Some(0), "done"), "{parts:?}");
-    assert!(parts.stderr.contains("clone: 1 submodule without files"), "{parts:?}");
+    for said in ["clone: 1 submodule without files", outside] {
+        assert!(parts.stderr.contains(said), "{said} is not in {parts:?}");
+    }
     let result = world.sluice().run(&["runs", "wait", "parts", "--json"]).await.result();
+    assert_eq!(result["outside"], json!({ "files": 1, "names": ["NOTES.md"] }), "{result}");
     assert_eq!(result["commits"]["lacking"]["submodules"], 1, "{result}");
     world.assert_nothing_left().await;
 }

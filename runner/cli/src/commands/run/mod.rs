@@ -47,7 +47,10 @@ use self::{
     repository::RepositoryArguments,
     request::read_order,
 };
-use super::{Context, Error, count::parse_count, exit::Exit, git, show::Show, status::REDRAW_INTERVAL, wait};
+use super::{
+    Context, Error, count::parse_count, exit::Exit, git, left::Left, show::Show, status::REDRAW_INTERVAL,
+    wait,
+};
 
 /// Capacity of the channel that carries events from the run to its display.
 const EVENT_CHANNEL_CAPACITY: usize = 512;
@@ -223,7 +226,10 @@ pub(super) async fn execute_request(
     match LeasedRun::create(engine, request).await {
         Ok(leased_run) => execute(engine, &leased_run, output, cancel).await,
         // A repeated command with the same `--run-id` gets the answer of the first.
-        Err(LeaseError::Exists(run)) => wait::wait(&engine.store, &run.run_id, output, cancel).await,
+        Err(LeaseError::Exists(run)) => {
+            let settings = engine.settings.get();
+            wait::wait(&engine.store, &settings.sandbox, &run.run_id, output, cancel).await
+        }
         Err(error) => Err(not_created(error)),
     }
 }
@@ -255,18 +261,19 @@ async fn execute(
         Ok(result) => result,
         // Another worker took the run over while this process was stopped, and executes it now.
         Err(_lease_lost) => {
-            return wait::wait(&engine.store, run_id, output, cancel).await;
+            let settings = engine.settings.get();
+            return wait::wait(&engine.store, &settings.sandbox, run_id, output, cancel).await;
         }
     };
-    let relay = git::known(&engine.store, run_id).await?;
-    shown?.result(&leased_run.request.subject(), &result, relay.as_ref())?;
+    let left = Left::of(&engine.store, &engine.settings.get().sandbox, run_id).await?;
+    shown?.result(&leased_run.request.subject(), &result, &left)?;
     if spec.files.is_some() && !output.json {
         writeln!(
             io::stderr(),
             "its changes: sluice runs diff {run_id}; to take them over: sluice runs apply {run_id}"
         )?;
     }
-    Ok(exit(&result, relay.as_ref()))
+    Ok(exit(&result, left.relay.as_ref()))
 }
 
 /// Returns the exit code of a run with this result, and of its commits.
