@@ -15,7 +15,7 @@ const COUNTS: [&str; 2] = ["/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memor
 pub(crate) fn report_kills() {
     let counts = COUNTS.iter().filter_map(|file| fs::read_to_string(file).ok());
     if counts.map(|counts| kills(&counts)).sum::<u64>() > 0 {
-        writeln!(io::stderr(), "{OUT_OF_MEMORY}").ok(); // nobody may read it any more
+        writeln!(io::stderr(), "{OUT_OF_MEMORY}").ok(); // stderr may be closed
     }
 }
 
