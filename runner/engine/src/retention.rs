@@ -1,5 +1,6 @@
 //! Removes old events and texts of ended runs from the store, in small transactions, so that no other process waits long
-//! for the store's lock. Also removes browser sessions that have ended, and calls that the journal no longer keeps.
+//! for the store's lock. Also removes browser sessions that have ended, calls that the journal no longer
+//! keeps, and sums that no overview shows.
 
 use std::time::Duration;
 
@@ -36,6 +37,7 @@ pub(crate) async fn prune_store(store: &Store, settings: &Settings, interval: Du
         log_removed("ended browser sessions", store.remove_ended_browser_sessions().await);
         let age = settings.journal.retention;
         log_removed("old calls", remove_all(async || store.remove_old_calls(age).await).await);
+        log_removed("old sums of short spans", store.remove_old_sums().await);
         sleep(interval).await;
     }
 }

@@ -33,6 +33,14 @@ impl Backend {
         }
     }
 
+    /// Returns the text in `column` as JSON, of which `->>` reads a member.
+    pub(super) fn json(self, column: &str) -> String {
+        match self {
+            Self::Sqlite => column.to_owned(),
+            Self::Postgres => format!("CAST({column} AS JSON)"),
+        }
+    }
+
     /// Returns the query that counts the tables called `$1`: one or none.
     pub(super) const fn has_table(self) -> &'static str {
         match self {
@@ -59,7 +67,7 @@ impl Backend {
         match self {
             Self::Sqlite => None,
             Self::Postgres => Some(
-                "LOCK TABLE runs, events, resources, cursors, principals, turns, calls, receipts, top_ups, balances, ledger_rows, reconciliations, tool_calls, accepted_tools, browser_sessions, pool, hosts IN ACCESS EXCLUSIVE MODE",
+                "LOCK TABLE runs, events, resources, cursors, principals, turns, calls, receipts, top_ups, balances, ledger_rows, reconciliations, tool_calls, accepted_tools, usage_sums, refusal_sums, browser_sessions, pool, hosts IN ACCESS EXCLUSIVE MODE",
             ),
         }
     }

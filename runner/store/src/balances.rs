@@ -16,6 +16,7 @@ use super::{
     RetryWhen, Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{number, parsed},
+    usage_sums::SumChanges,
 };
 
 const MOVE: &str = "INSERT INTO balances (installation, account, credits, changed) VALUES ($1, $2, $3, $4) \
@@ -38,14 +39,18 @@ pub struct Balance {
     pub changed: UnixMillis,
 }
 
-/// Credits that accounts pay for new receipts.
+/// Effects of new receipts and calls, on the credits of accounts and on sums.
 #[derive(Debug, Default)]
-pub(super) struct Charges(BTreeMap<AccountId, Credits>);
+pub(super) struct Charges {
+    credits: BTreeMap<AccountId, Credits>,
+    pub(super) sums: SumChanges,
+}
 
 impl Charges {
-    /// Adds the credits of a new receipt.
+    /// Adds a new receipt.
     pub(super) fn add(&mut self, receipt: &Receipt) {
-        let charged = self.0.entry(receipt.account.clone()).or_default();
+        self.sums.add(receipt);
+        let charged = self.credits.entry(receipt.account.clone()).or_default();
         *charged = *charged + receipt.credits;
     }
 }
@@ -95,17 +100,17 @@ impl Store {
 }
 
 impl Tx {
-    /// Takes `charges` from the balances of their accounts. Locks the rows in the order of accounts, so that two
+    /// Takes `charges` from the balances of their accounts, and adds them to the sums. Locks the rows in the order of accounts, so that two
     /// transactions do not wait for each other.
     pub(super) async fn charge(
         &mut self,
         installation: &InstallationId,
         charges: &Charges,
     ) -> Result<(), Error> {
-        for (account, credits) in &charges.0 {
+        for (account, credits) in &charges.credits {
             self.move_balance(installation, account, -*credits).await?;
         }
-        Ok(())
+        self.add_to_sums(installation, &charges.sums).await
     }
 
     /// Adds `credits` to the balance of `account`.

@@ -66,7 +66,7 @@ impl RecordedCall {
 }
 
 impl Store {
-    /// Stores `calls` with their receipts, and moves the balances and the cursor of their journal to `end`. Calls and
+    /// Stores `calls` with their receipts, and moves the balances, the sums and the cursor of their journal to `end`. Calls and
     /// receipts that are stored already stay as they are. Returns the reasons of the new receipts.
     ///
     /// # Errors
@@ -81,7 +81,9 @@ impl Store {
             let mut added = Vec::new();
             let mut charges = Charges::default();
             for call in calls {
-                tx.add_call(call).await?;
+                if tx.add_call(call).await? {
+                    charges.sums.add_refusal(call.began, &call.record);
+                }
                 if let Some(receipt) = &call.receipt
                     && tx.add_receipt(&self.installation, receipt).await?
                 {
@@ -141,9 +143,10 @@ impl Store {
 }
 
 impl Tx {
-    async fn add_call(&mut self, call: &JournalCall) -> Result<(), Error> {
+    /// Returns whether the call is new.
+    async fn add_call(&mut self, call: &JournalCall) -> Result<bool, Error> {
         let JournalCall { place, began, record, .. } = call;
-        sqlx::query(ADD_CALL)
+        let added = sqlx::query(ADD_CALL)
             .bind(&place.journal)
             .bind(storable_seq(place.seq))
             .bind(record.run_id.as_str())
@@ -152,7 +155,7 @@ impl Tx {
             .execute(self.connection())
             .await
             .map_err(failed("store a call"))?;
-        Ok(())
+        Ok(added.rows_affected() > 0)
     }
 }
 

@@ -53,6 +53,7 @@ mod listener;
 mod meter;
 mod month;
 mod notification;
+mod overview;
 #[cfg(test)]
 mod plan_tests;
 mod pool;
@@ -79,10 +80,12 @@ mod thread_list;
 mod thread_workspaces;
 mod threads;
 mod time;
+mod time_grid;
 mod tool_approvals;
 mod tool_call_state;
 mod tool_calls;
 mod top_ups;
+mod usage_sums;
 
 use std::{sync::Arc, time::Duration};
 
@@ -123,6 +126,7 @@ pub use self::{
     list_facts::ListFacts,
     meter::StoreMetrics,
     month::{InvalidMonth, Month},
+    overview::{RunWaits, RunsEnded, UsageSums, WAIT_BOUNDS},
     pool::{PoolEntry, PoolStage, WarmContainer},
     position::{EventCursor, OutputPosition, ReportedEvents},
     present::Present,
@@ -146,6 +150,7 @@ pub use self::{
     thread_workspaces::{ThreadClaim, ThreadWorkspace, ThreadWorkspaceKey},
     threads::{NewTurn, ThreadTurn, TurnPlace},
     time::UnixMillis,
+    time_grid::{SumSpan, TimeGrid},
     tool_approvals::{DecideError, ToolDecision, ToolVerdict, Withdrawal},
     tool_calls::{ApprovalWait, NewToolCall, ToolCallBegun, ToolCallEnd},
     top_ups::{NewTopUp, TopUp, TopUpAdded},

@@ -1,9 +1,17 @@
 //! Tests how SQLite looks receipts up: what is done for each call must not read those of all others.
 
+use std::path::Path;
+
 use platform_core::id::InstallationId;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::{Address, Store, adjustments, ledger, reconciliation};
+use super::{Address, Store, adjustments, ledger, overview, reconciliation};
+
+async fn open_in(dir: &Path) -> Store {
+    let url = format!("sqlite://{}", dir.join("sluice.db").display());
+    let installation = InstallationId::parse("here").unwrap();
+    Store::open(&Address::parse(&url, None).unwrap(), installation).await.unwrap()
+}
 
 /// Returns the steps in which SQLite executes `statement`.
 async fn plan(store: &Store, statement: &str) -> Vec<String> {
@@ -22,9 +30,7 @@ fn reads_all(plan: &[String]) -> bool {
 #[tokio::test]
 async fn no_lookup_of_a_call_reads_all_receipts() {
     let dir = tempfile::tempdir().unwrap();
-    let url = format!("sqlite://{}", dir.path().join("sluice.db").display());
-    let installation = InstallationId::parse("here").unwrap();
-    let store = Store::open(&Address::parse(&url, None).unwrap(), installation).await.unwrap();
+    let store = open_in(dir.path()).await;
     for statement in [ledger::FIND, ledger::SAME_ID, adjustments::CORRECTIONS, reconciliation::EARLIEST_OPEN]
     {
         let plan = plan(&store, statement).await;
@@ -32,4 +38,23 @@ async fn no_lookup_of_a_call_reads_all_receipts() {
     }
     let control = plan(&store, "SELECT * FROM receipts WHERE corrects = $1 AND installation = $2").await;
     assert!(reads_all(&control), "{control:?}");
+}
+
+/// An overview reads sums, and an index of ended runs, but never receipts or whole runs.
+#[tokio::test]
+async fn no_overview_reads_receipts_or_orders() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_in(dir.path()).await;
+    let sums = [overview::BY_TIME, overview::BY_ACCOUNT, overview::BY_MODEL, overview::REFUSALS];
+    for statement in sums {
+        let plan = plan(&store, statement).await;
+        let in_span = |step: &String| step.contains("(installation=? AND span=? AND began>? AND began<?)");
+        assert!(plan.iter().any(in_span) && !reads_all(&plan), "{statement}: {plan:?}");
+    }
+    for statement in [overview::OUTCOMES, overview::WAITS] {
+        let plan = plan(&store, statement).await;
+        let from_index =
+            |step: &String| step.contains("COVERING INDEX runs_ended (installation=? AND ended>?");
+        assert!(plan.iter().any(from_index) && !reads_all(&plan), "{statement}: {plan:?}");
+    }
 }

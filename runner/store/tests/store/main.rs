@@ -18,6 +18,7 @@ mod hosts;
 mod leases;
 mod ledger;
 mod list_facts;
+mod overview;
 mod pool;
 mod principals;
 mod prunes;

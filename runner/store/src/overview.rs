@@ -1,0 +1,260 @@
+//! Reads the figures of an overview: what calls used, what was refused, and how runs ended, in a row of spans.
+//!
+//! Each figure is one statement. Those about receipts and refusals read sums (`usage_sums`), those about runs an index of
+//! the ended ones.
+
+use platform_core::{credits::Credits, id::AccountId, money::SignedNanoDollars};
+use sqlx::{
+    Any, Row,
+    any::{AnyArguments, AnyRow},
+    query::Query,
+};
+
+use super::{
+    AccountScope, RetryWhen, Store, SumSpan, TimeGrid, UnixMillis,
+    error::{Error, failed},
+    row::{count, number, parsed, text},
+};
+
+const ACTION: &str = "read an overview";
+/// Longest waits that are counted together, in milliseconds; the last group has those above.
+pub const WAIT_BOUNDS: [i64; 5] = [1_000, 5_000, 30_000, 120_000, 600_000];
+
+macro_rules! usage {
+    ($key:literal, $order:literal) => {
+        concat!(
+            "SELECT ",
+            $key,
+            ", CAST(SUM(calls) AS BIGINT) AS calls, CAST(SUM(input_tokens) AS BIGINT) AS input_tokens, \
+             CAST(SUM(output_tokens) AS BIGINT) AS output_tokens, CAST(SUM(nanodollars) AS BIGINT) AS nanodollars, \
+             CAST(SUM(credits) AS BIGINT) AS credits FROM usage_sums WHERE installation = $1 AND span = $2 \
+             AND began >= $3 AND began < $4 AND ($5 IS NULL OR account = $5) GROUP BY ",
+            $key,
+            " ORDER BY ",
+            $order,
+            " LIMIT $6"
+        )
+    };
+}
+pub(super) const BY_TIME: &str = usage!("began", "began");
+pub(super) const BY_ACCOUNT: &str = usage!("account", "nanodollars DESC, calls DESC, account");
+pub(super) const BY_MODEL: &str = usage!("model", "nanodollars DESC, calls DESC, model");
+pub(super) const REFUSALS: &str = "SELECT refusal, CAST(SUM(calls) AS BIGINT) AS calls FROM refusal_sums \
+     WHERE installation = $1 AND span = $2 AND began >= $3 AND began < $4 AND ($5 IS NULL OR account = $5) \
+     GROUP BY refusal ORDER BY calls DESC, refusal LIMIT $6";
+pub(super) const OUTCOMES: &str = "SELECT ended - ended % $2 AS began, state, COALESCE(error_code, '') AS code, \
+     COUNT(*) AS runs FROM runs WHERE installation = $1 AND ended IS NOT NULL AND ended >= $3 AND ended < $4 \
+     AND ($5 IS NULL OR account = $5) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT $6";
+pub(super) const WAITS: &str = "SELECT CAST(CASE WHEN claimed - queued < $6 THEN 0 WHEN claimed - queued < $7 THEN 1 \
+     WHEN claimed - queued < $8 THEN 2 WHEN claimed - queued < $9 THEN 3 WHEN claimed - queued < $10 THEN 4 ELSE 5 END \
+     AS BIGINT) AS bound, COUNT(*) AS runs, MAX(claimed - queued) AS longest FROM runs \
+     WHERE installation = $1 AND $2 > 0 AND ended IS NOT NULL AND ended >= $3 AND ended < $4 \
+     AND ($5 IS NULL OR account = $5) AND claimed IS NOT NULL GROUP BY 1";
+
+/// Read of sums: a statement, the spans and accounts that it is about, and the most rows.
+struct UsageRead<'r> {
+    statement: &'static str,
+    grid: &'r TimeGrid,
+    scope: &'r AccountScope,
+    max: i64,
+}
+
+/// Sums of what calls used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct UsageSums {
+    /// Number of calls that were sent upstream.
+    pub calls: u64,
+    /// Tokens of the prompts.
+    pub input_tokens: u64,
+    /// Tokens of the answers.
+    pub output_tokens: u64,
+    /// Cost of the calls, corrections included.
+    pub cost: SignedNanoDollars,
+    /// Credits that the accounts paid for them.
+    pub credits: Credits,
+}
+
+/// Runs that ended within one span in one way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunsEnded {
+    /// Time at which the span begins.
+    pub began: UnixMillis,
+    /// Name of the state.
+    pub state: String,
+    /// Code of the error; absent for runs that have an answer.
+    pub code: Option<String>,
+    /// Number of the runs.
+    pub runs: u64,
+}
+
+/// Runs by how long they waited for a worker.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RunWaits {
+    /// Numbers of runs that waited less than each of [`WAIT_BOUNDS`], and not less than the one before; then of those
+    /// that waited longer.
+    pub runs: [u64; WAIT_BOUNDS.len() + 1],
+    /// Longest wait in milliseconds.
+    pub longest: i64,
+}
+
+impl UsageSums {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        Ok(Self {
+            calls: count(row, "calls")?,
+            input_tokens: count(row, "input_tokens")?,
+            output_tokens: count(row, "output_tokens")?,
+            cost: SignedNanoDollars(number(row, "nanodollars")?),
+            credits: Credits(number(row, "credits")?),
+        })
+    }
+}
+
+impl Store {
+    /// Returns the row of `spans` spans up to now, by the store's clock.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn grid_up_to_now(&self, span: SumSpan, spans: u32) -> Result<TimeGrid, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let now = sqlx::query_scalar(self.backend.now()).fetch_one(&self.pool).await;
+            Ok(TimeGrid::up_to(UnixMillis(now.map_err(failed(ACTION))?), span, spans))
+        })
+        .await
+    }
+
+    /// Returns what calls within `scope` used in each span that has a call, in order.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn usage_by_time(
+        &self,
+        grid: &TimeGrid,
+        scope: &AccountScope,
+    ) -> Result<Vec<(UnixMillis, UsageSums)>, Error> {
+        let began = |row: &AnyRow| number(row, "began").map(UnixMillis);
+        let read = UsageRead { statement: BY_TIME, grid, scope, max: i64::from(grid.spans) };
+        self.usage(&read, began).await
+    }
+
+    /// Returns what each account within `scope` used, the dearest first, but at most `max` accounts.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn usage_by_account(
+        &self,
+        grid: &TimeGrid,
+        scope: &AccountScope,
+        max: u32,
+    ) -> Result<Vec<(AccountId, UsageSums)>, Error> {
+        let account = |row: &AnyRow| parsed(row, "account", |text| AccountId::parse(text).ok());
+        let read = UsageRead { statement: BY_ACCOUNT, grid, scope, max: i64::from(max) };
+        self.usage(&read, account).await
+    }
+
+    /// Returns what calls of each model within `scope` used, the dearest first, but at most `max` models. Calls that name
+    /// no model have an empty one.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn usage_by_model(
+        &self,
+        grid: &TimeGrid,
+        scope: &AccountScope,
+        max: u32,
+    ) -> Result<Vec<(String, UsageSums)>, Error> {
+        let read = UsageRead { statement: BY_MODEL, grid, scope, max: i64::from(max) };
+        self.usage(&read, |row| text(row, "model")).await
+    }
+
+    async fn usage<K>(
+        &self,
+        read: &UsageRead<'_>,
+        key: impl Fn(&AnyRow) -> Result<K, Error>,
+    ) -> Result<Vec<(K, UsageSums)>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let query = self.in_grid(read.statement, read.grid, read.scope).bind(read.max);
+            let rows = query.fetch_all(&self.pool).await;
+            let rows = rows.map_err(failed(ACTION))?;
+            rows.iter().map(|row| Ok((key(row)?, UsageSums::read(row)?))).collect()
+        })
+        .await
+    }
+
+    /// Returns the numbers of refused calls within `scope` by the code of the refusal, the greatest first, but at most
+    /// `max` codes.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn refusals_by_reason(
+        &self,
+        grid: &TimeGrid,
+        scope: &AccountScope,
+        max: u32,
+    ) -> Result<Vec<(String, u64)>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let query = self.in_grid(REFUSALS, grid, scope).bind(i64::from(max));
+            let rows = query.fetch_all(&self.pool).await.map_err(failed(ACTION))?;
+            rows.iter().map(|row| Ok((text(row, "refusal")?, count(row, "calls")?))).collect()
+        })
+        .await
+    }
+
+    /// Returns the numbers of runs within `scope` that ended, by span, state and code.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn runs_ended(&self, grid: &TimeGrid, scope: &AccountScope) -> Result<Vec<RunsEnded>, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let query = self.in_grid(OUTCOMES, grid, scope).bind(i64::MAX);
+            let rows = query.fetch_all(&self.pool).await.map_err(failed(ACTION))?;
+            let read = |row: &AnyRow| {
+                Ok(RunsEnded {
+                    began: UnixMillis(number(row, "began")?),
+                    state: text(row, "state")?,
+                    code: Some(text(row, "code")?).filter(|code| !code.is_empty()),
+                    runs: count(row, "runs")?,
+                })
+            };
+            rows.iter().map(read).collect()
+        })
+        .await
+    }
+
+    /// Returns how long the runs within `scope` that ended had waited for a worker. A run that was started again counts
+    /// with its last wait, and one that never was in the queue does not count.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn run_waits(&self, grid: &TimeGrid, scope: &AccountScope) -> Result<RunWaits, Error> {
+        self.retry(RetryWhen::Always, async |_| {
+            let query = self.in_grid(WAITS, grid, scope);
+            let query = WAIT_BOUNDS.into_iter().fold(query, Query::bind);
+            let rows = query.fetch_all(&self.pool).await.map_err(failed(ACTION))?;
+            let mut waits = RunWaits::default();
+            for row in &rows {
+                let bound: usize = count(row, "bound")?;
+                if let Some(runs) = waits.runs.get_mut(bound) {
+                    *runs = count(row, "runs")?;
+                }
+                let longest: Option<i64> = row.try_get("longest").map_err(failed(ACTION))?;
+                waits.longest = waits.longest.max(longest.unwrap_or_default());
+            }
+            Ok(waits)
+        })
+        .await
+    }
+
+    fn in_grid(
+        &self,
+        statement: &'static str,
+        grid: &TimeGrid,
+        scope: &AccountScope,
+    ) -> Query<'_, Any, AnyArguments> {
+        let account = match scope {
+            AccountScope::All => None,
+            AccountScope::Only(account) => Some(account.to_string()),
+        };
+        let query = sqlx::query(statement).bind(self.installation.to_string()).bind(grid.span.length());
+        query.bind(grid.from.0).bind(grid.until().0).bind(account)
+    }
+}
