@@ -16,6 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::relay::RepoOrder;
 
+/// Most characters of a question that lists show.
+const MAX_LISTED_QUESTION: usize = 200;
+
 /// A request to run an agent. Equal requests have the same meaning, even if their stored JSON differs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
@@ -107,6 +110,12 @@ pub struct Unreadable {
 }
 
 impl RunSpec {
+    /// Returns the question: the last message, unless the texts of the run were removed.
+    #[must_use]
+    pub fn question(&self) -> Option<&str> {
+        self.messages.last().map(|message| message.content.as_str())
+    }
+
     /// Returns whether the agent begins in a directory of files that were given to it.
     pub(crate) const fn has_tree(&self) -> bool {
         self.files.is_some() || self.repo.is_some()
@@ -181,6 +190,7 @@ impl RunRequest {
             session: self.shared_session(),
             turn: self.turn.clone(),
             model: Some(self.spec.model.clone()),
+            question: self.spec.question().map(|text| text.chars().take(MAX_LISTED_QUESTION).collect()),
             wanted: serde_json::to_string(&self.spec)?,
         })
     }

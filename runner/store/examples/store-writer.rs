@@ -34,6 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             session: None,
             turn: None,
             model: None,
+            question: None,
             wanted: "{}".to_owned(),
         };
         let Created::New(run) = store.create(&new, Claimant::Worker(&worker, Millis(0))).await? else {

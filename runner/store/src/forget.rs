@@ -28,7 +28,7 @@ const OF_THREAD: &str = "SELECT turns.run, CASE WHEN runs.ended IS NULL THEN 1 E
      JOIN runs ON runs.run = turns.run WHERE turns.installation = $1 AND turns.account = $2 AND turns.thread = $3 \
      ORDER BY active DESC, turns.number";
 const GET_ORDER: &str = "SELECT wanted FROM runs WHERE run = $1";
-const CLEAR: &str = "UPDATE runs SET wanted = $1, answer = NULL, error_detail = NULL, forgotten = $2, \
+const CLEAR: &str = "UPDATE runs SET wanted = $1, question_start = NULL, answer = NULL, error_detail = NULL, forgotten = $2, \
      error_message = CASE WHEN error_message IS NULL THEN NULL ELSE $3 END, \
      pruned = COALESCE(pruned, 0) WHERE run = $4 AND ended IS NOT NULL";
 const GET_FAILURES: &str = "SELECT seq, payload FROM events WHERE run = $1 AND kind = 'error'";

@@ -77,6 +77,8 @@ pub struct NewRun {
     pub turn: Option<NewTurn>,
     /// Model that the order names, which lists show.
     pub model: Option<String>,
+    /// Beginning of the question, which lists show. Part of the order below.
+    pub question: Option<String>,
     /// Rest of the order, as JSON. The same order has the same text.
     pub wanted: String,
 }
@@ -108,8 +110,8 @@ impl Run {
 }
 
 const CREATE: &str = "INSERT INTO runs (run, installation, account, agent, correlation, wanted, priority, state, attempt, \
-     epoch, lease_owner, lease_until, created, queued, changed, session, model, last_event) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, $8, $9, $10, $11, $11, $11, $12, $13, 0) ON CONFLICT (run) DO NOTHING";
+     epoch, lease_owner, lease_until, created, queued, changed, session, model, question_start, last_event) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, 'queued', 0, $8, $9, $10, $11, $11, $11, $12, $13, $14, 0) ON CONFLICT (run) DO NOTHING";
 const ACTIVE_IN_SESSION: &str = "SELECT run FROM runs WHERE installation = $1 AND session = $2 AND ended IS NULL \
      AND lease_owner IS NOT NULL AND run <> $3 LIMIT 1";
 const COUNT_SAME: &str = "SELECT count(*) FROM runs WHERE run = $1 AND installation = $2 AND account = $3 AND agent = $4 \
@@ -167,6 +169,7 @@ impl Store {
             .bind(tx.now)
             .bind(&new.session)
             .bind(new.model.as_deref().map(storable))
+            .bind(new.question.as_deref().map(storable))
             .execute(tx.connection())
             .await
             .map_err(failed(action))?;

@@ -1,4 +1,4 @@
-//! Reads what a list shows of runs beside their rows: queue positions and published relays. One statement for a page.
+//! Reads what a list shows of runs beside their rows: questions, queue positions and published relays. One statement for a page.
 
 use std::collections::BTreeMap;
 
@@ -19,11 +19,13 @@ pub struct ListFacts {
     pub ahead: Option<u64>,
     /// Relay of the run's attempt, once its commits are published.
     pub published: Option<StoredRelay>,
+    /// Beginning of the question; absent for runs of earlier schemas, and once the texts of the run were removed.
+    pub question: Option<String>,
 }
 
 /// All waiting runs are numbered once: counting the earlier ones of each run would read the queue for each row.
 const FACTS: &str = concat!(
-    "SELECT runs.run AS listed, numbered.ahead, relays.* FROM runs \
+    "SELECT runs.run AS listed, runs.question_start, numbered.ahead, relays.* FROM runs \
      LEFT JOIN relays ON relays.run = runs.run AND relays.attempt = runs.attempt AND relays.stage = 'published' \
      LEFT JOIN (SELECT run, row_number() OVER (PARTITION BY account, priority ORDER BY queued, run) - 1 AS ahead \
      FROM runs WHERE ",
@@ -62,6 +64,7 @@ fn read(row: &AnyRow) -> Result<ListFacts, Error> {
     let relay: Option<String> = row.try_get("document").map_err(failed("read a row"))?;
     Ok(ListFacts {
         ahead: ahead.map(|_number| count(row, "ahead")).transpose()?,
+        question: row.try_get("question_start").map_err(failed("read a row"))?,
         published: relay.map(|_document| StoredRelay::read(row)).transpose()?,
     })
 }

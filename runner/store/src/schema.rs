@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Migrations to each version, from 1.
-const MIGRATIONS: [&str; 24] = [
+const MIGRATIONS: [&str; 25] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
@@ -39,6 +39,7 @@ const MIGRATIONS: [&str; 24] = [
     include_str!("migrations/022.sql"),
     include_str!("migrations/023.sql"),
     include_str!("migrations/024.sql"),
+    include_str!("migrations/025.sql"),
 ];
 
 /// Version of the newest schema.

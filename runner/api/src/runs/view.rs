@@ -17,6 +17,9 @@ use utoipa::ToSchema;
 use super::repository::{CommitsView, PullRequestView};
 use crate::{caller::Caller, operation::schemas};
 
+/// Most characters of a question that are shown.
+const MAX_QUESTION: usize = 10_000;
+
 /// Run, as clients see it in a list.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Run)]
@@ -68,6 +71,11 @@ pub(super) struct RunView<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pull_request: Option<PullRequestView>,
+    /// Question to the agent: in lists its first 200 characters, in answers about one run the first 10,000. Absent for
+    /// lists of runs that an earlier version stored, and once the texts of the run were removed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    question: Option<Cow<'r, str>>,
 }
 
 /// Sums of the receipts of a run's last attempt, corrections included.
@@ -193,15 +201,17 @@ impl<'r> RunView<'r> {
             model: run.model.as_deref().map(Cow::Borrowed),
             queue_ahead: None,
             pull_request: None,
+            question: None,
         }
     }
 
     /// Returns the view with what a list shows beside the run's row.
-    pub(super) fn with_facts(self, facts: Option<&ListFacts>) -> Self {
-        let Some(ListFacts { ahead, published }) = facts else { return self };
+    pub(super) fn with_facts(self, facts: Option<&'r ListFacts>) -> Self {
+        let Some(ListFacts { ahead, published, question }) = facts else { return self };
         Self {
             queue_ahead: *ahead,
             pull_request: published.as_ref().and_then(PullRequestView::of_relay),
+            question: question.as_deref().map(Cow::Borrowed),
             ..self
         }
     }
@@ -217,10 +227,12 @@ impl<'r> RunDetailsView<'r> {
     pub(super) fn of(record: &'r Record, position: Option<QueuePosition>, caller: &Caller) -> Self {
         let spec = RunRequest::stored(record).map(|request| request.spec).ok();
         let model = spec.as_ref().map(|spec| Cow::Owned(spec.model.clone()));
+        let question = spec.as_ref().and_then(|spec| spec.question());
+        let question = question.map(|text| Cow::Owned(text.chars().take(MAX_QUESTION).collect()));
         let stored = record.answer.as_ref().map_or(0, String::len) as u64;
         let whole = record.answer_bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or_default();
         Self {
-            run: RunView { model, ..RunView::of(&record.run, caller) },
+            run: RunView { model, question, ..RunView::of(&record.run, caller) },
             trace_id: traces::trace_id(record),
             state_key: spec.and_then(|spec| spec.state_key).map(|key| key.to_string()),
             answer: record.answer.as_deref(),

@@ -48,6 +48,7 @@ impl Scene {
             session: None,
             turn: None,
             model: None,
+            question: None,
             wanted: "{}".to_owned(),
         };
         let worker = Worker::named("worker");

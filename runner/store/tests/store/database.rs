@@ -152,6 +152,7 @@ pub(crate) fn order(run: &str) -> NewRun {
         session: None,
         turn: None,
         model: Some("fake".to_owned()),
+        question: Some(format!("what is {run}?")),
         wanted: r#"{"model":"fake"}"#.to_owned(),
     }
 }

@@ -40,5 +40,6 @@ async fn a_list_has_positions_and_published_relays(database: Database) {
     assert_eq!((facts[&id("held")].ahead, facts[&id("third")].ahead), (None, Some(2)));
     assert_eq!(facts[&id("held")].published, store.relay(&id("held")).await.unwrap());
     assert_eq!(facts[&id("first")].published, None, "it is not published yet");
+    assert_eq!(facts[&id("third")].question.as_deref(), Some("what is third?"));
     assert!(store.list_facts(&[]).await.unwrap().is_empty());
 }

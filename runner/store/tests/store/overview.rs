@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fs,
     path::PathBuf,
     slice::from_ref,
     time::{SystemTime, UNIX_EPOCH},
@@ -22,9 +23,10 @@ use runner_model::{
     receipt::{Correction, ReceiptSource},
 };
 use runner_store::{
-    AccountScope, Claimant, JournalCall, NewRun, Onto, ReceiptFilter, RunWaits, RunsEnded, SCHEMA, Store,
-    SumSpan, TimeGrid, UnixMillis, UsageSums, Worker,
+    AccountScope, Claimant, JournalCall, NewRun, Onto, ReceiptFilter, RunWaits, RunsEnded, Store, SumSpan,
+    TimeGrid, UnixMillis, UsageSums, Worker,
 };
+use sha2::{Digest, Sha256};
 
 use crate::{
     calls::{call, cursor},
@@ -222,24 +224,31 @@ async fn ended_runs_count_by_outcome_and_wait(database: Database) {
     assert!(store.record(&id("waits")).await.unwrap().run.ended.is_none(), "a run that waits has no outcome");
 }
 
+fn golden(schema: usize) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/store/golden/schema-{schema}.ndjson"))
+}
+
 /// Backups of the schemas before the sums have a receipt of the first day, which their migration sums up.
 async fn older_schemas_are_summed_up(database: Database) {
     let store = database.open().await;
-    for schema in [14, 23, SCHEMA] {
-        let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-        let golden = golden.join(format!("tests/store/golden/schema-{schema}.ndjson"));
-        store.restore(&golden, Onto::Anything).await.unwrap();
+    for schema in [14, 23, 24] {
+        store.restore(&golden(schema), Onto::Anything).await.unwrap();
         let sums = store.usage_by_time(&FIRST_DAY, &AccountScope::All).await.unwrap();
         let expected = summed(&store, &FIRST_DAY, |_| UnixMillis(0)).await;
         assert_eq!(sums, expected.into_iter().collect::<Vec<_>>(), "{schema}");
         assert_eq!((sums[0].1.calls, sums[0].1.input_tokens), (1, 3), "{schema}");
     }
-    let old = "DELETE FROM refusal_sums; UPDATE calls SET record = replace(record, '\"refusal\":null', \
-               '\"refusal\":\"rate_limited\"'); DROP TABLE refusal_sums; DROP TABLE usage_sums; DROP INDEX runs_ended; \
-               DELETE FROM migrations WHERE version = 24";
-    database.behind_its_back(old).await;
-    let migrated = database.open().await;
-    let found = migrated.refusals_by_reason(&FIRST_DAY, &AccountScope::All, 10).await.unwrap();
+    // The same store, whose call was refused.
+    let refused = fs::read_to_string(golden(23)).unwrap();
+    let refused = refused.replace(r#"\"refusal\":null"#, r#"\"refusal\":\"rate_limited\""#);
+    let (rows, end) = refused.trim_end().rsplit_once('\n').unwrap();
+    let mut end: serde_json::Value = serde_json::from_str(end).unwrap();
+    let hash = Sha256::digest(format!("{rows}\n"));
+    end["sha256"] = hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into();
+    let backup = database.path().join("refused.ndjson");
+    fs::write(&backup, format!("{rows}\n{end}\n")).unwrap();
+    store.restore(&backup, Onto::Anything).await.unwrap();
+    let found = store.refusals_by_reason(&FIRST_DAY, &AccountScope::All, 10).await.unwrap();
     assert_eq!(found, [("rate_limited".to_owned(), 1)]);
 }
 

@@ -214,6 +214,9 @@ async fn a_forgotten_turn_leaves_the_others(database: Database) {
     answered(&store, &turn("r3", behind(Some("r2"), Some("r2")))).await;
     store.forget_run(&id("r2"), &AccountScope::All).await.unwrap();
     assert_eq!(path(&store, "r3").await, ["r1", "r3"]);
+    let [forgotten, kept] = ["r2", "r3"].map(async |run| store.record(&id(run)).await.unwrap().run);
+    let facts = store.list_facts(&[forgotten.await, kept.await]).await.unwrap();
+    assert_eq!((facts[&id("r2")].question.is_some(), facts[&id("r3")].question.is_some()), (false, true));
     store.forget_run(&id("r2"), &AccountScope::All).await.unwrap();
     store.forget_run(&id("r1"), &AccountScope::All).await.unwrap();
     assert_eq!(path(&store, "r3").await, ["r3"]);

@@ -238,6 +238,7 @@ impl World {
             session: None,
             turn: None,
             model: None,
+            question: None,
             wanted: wanted.to_string(),
         };
         let claimant = Worker::this_process();

@@ -2434,6 +2434,11 @@ export interface components {
             /** @description Pull request of its commits, once they are published. In lists. */
             pullRequest?: components["schemas"]["PullRequest"];
             /**
+             * @description Question to the agent: in lists its first 200 characters, in answers about one run the first 10,000. Absent for
+             *     lists of runs that an earlier version stored, and once the texts of the run were removed.
+             */
+            question?: string;
+            /**
              * Format: int64
              * @description Number of runs of the same account and priority that begin earlier, while the run waits. In lists.
              */

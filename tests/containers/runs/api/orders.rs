@@ -50,12 +50,14 @@ async fn an_application_orders_and_reads_a_run() {
         ("model", json!("fake")),
         ("attempt", json!(0)),
         ("answerCutBytes", json!(0)),
+        ("question", json!("q")),
     ] {
         assert_eq!(record[field], value, "{field}: {record}");
     }
     assert!(record["createdAt"].as_str().unwrap().ends_with('Z'), "{record}");
     let listed = app.get("/api/v1/runs?state=succeeded,failed&agent=test:sh").await.json();
     assert_eq!((&listed["runs"][0]["runId"], &listed["nextCursor"]), (&json!(run), &Value::Null));
+    assert_eq!(listed["runs"][0]["question"], "q");
     assert_eq!(app.get("/api/v1/runs?state=running").await.json()["runs"], json!([]));
     there.end().await;
 }

@@ -369,6 +369,7 @@ async fn ended(dir: &Path) -> (Store, FencingToken) {
         session: None,
         turn: None,
         model: None,
+        question: None,
         wanted: "{}".to_owned(),
     };
     let worker = Worker::this_process();
