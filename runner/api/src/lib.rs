@@ -54,6 +54,7 @@ mod openai;
 mod openapi;
 mod operation;
 mod origins;
+mod overview;
 mod own_host;
 mod own_page;
 mod pages;

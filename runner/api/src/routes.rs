@@ -41,6 +41,7 @@ use crate::{
     openai::{self, operations as completions},
     openapi,
     operation::{AnswerSpec, Operation},
+    overview,
     own_host::require_own_host,
     pages, repos,
     runs::{self, RUNS, operations},
@@ -91,6 +92,7 @@ fn service_routes() -> Vec<Route> {
     use browser_sessions as sessions;
     vec![
         open("/api/v1/ai/agents", get(agents::list_runnable, agents::list_runnable_operation())),
+        guarded("/api/v1/ai/overview", Viewer, get(overview::show, overview::show_operation())),
         open("/api/v1/openapi.json", get(serve_document, document_operation())),
         open(INGEST, post(ingest::ingest, ingest::ingest_operation())),
         open(METRICS, get(monitoring::render_metrics, monitoring::metrics_operation())),

@@ -283,6 +283,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/ai/overview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Answers with what calls used, what was refused, how runs ended and how long they waited.
+         * @description Operators see the figures of all accounts, others those of their own. Spans begin at full five minutes, hours or days in UTC, and the last one is under way. A call counts when it began, a run when it ended. At most 100 accounts, models and reasons are listed, those with the greatest figures.
+         */
+        get: operations["getOverview"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/approvals": {
         parameters: {
             query?: never;
@@ -1095,6 +1115,10 @@ export interface components {
         AccountList: {
             accounts: components["schemas"]["Account"][];
         };
+        /** @description Use of the calls of an account. */
+        AccountUsage: components["schemas"]["UsageFigures"] & {
+            account: components["schemas"]["AccountId"];
+        };
         /**
          * @description Kind of what an agent on a gateway does.
          * @enum {string}
@@ -1464,6 +1488,12 @@ export interface components {
         /** @description Answer to a stop. */
         ChatStop: {
             runId: components["schemas"]["RunId"] | null;
+        };
+        /** @description Number of events with one code. */
+        CodeCount: {
+            code: string;
+            /** Format: int64 */
+            count: number;
         };
         /** @description Connection, without its secret. */
         Connection: {
@@ -2163,6 +2193,11 @@ export interface components {
         };
         /** @description Name of a model, as the upstream knows it. */
         ModelName: string;
+        /** @description Use of the calls of a model. */
+        ModelUsage: components["schemas"]["UsageFigures"] & {
+            /** @description The model; null of calls that name none. */
+            model: string | null;
+        };
         /** @description Connection to add. */
         NewConnection: {
             /** @description Account of the connection; the caller's if absent. */
@@ -2257,6 +2292,45 @@ export interface components {
             /** @description Address with `https://` or `http://`, without a user. */
             url?: string;
         };
+        /** @description Figures of a span of time. */
+        Overview: {
+            approvals: components["schemas"]["WaitingApprovals"];
+            /** @description Use of each account, the dearest first. */
+            byAccount: components["schemas"]["AccountUsage"][];
+            /** @description Use of each model, the dearest first. */
+            byModel: components["schemas"]["ModelUsage"][];
+            /** @description Use in each span, the oldest first. */
+            byTime: components["schemas"]["TimeUsage"][];
+            /** @description Runs without an answer by error code, the most frequent first; cancelled ones are none of them. */
+            failures: components["schemas"]["CodeCount"][];
+            /** Format: date-time */
+            from: string;
+            /** @description Span of time that was asked for. */
+            range: components["schemas"]["OverviewRange"];
+            /** @description Refused calls by code of the refusal, the most frequent first. */
+            refusals: components["schemas"]["CodeCount"][];
+            /** @description Runs that ended in each span, the oldest first. */
+            runs: components["schemas"]["RunOutcomes"][];
+            /**
+             * Format: int64
+             * @description Seconds of each span.
+             */
+            spanSeconds: number;
+            /** @description Sum of all calls. */
+            total: components["schemas"]["UsageFigures"];
+            /**
+             * Format: date-time
+             * @description End of the last span, which is under way.
+             */
+            until: string;
+            /** @description Waits for a worker, of the runs that ended. */
+            waits: components["schemas"]["RunWaits"];
+        };
+        /**
+         * @description Span of time that an overview covers.
+         * @enum {string}
+         */
+        OverviewRange: "1h" | "24h" | "7d" | "30d" | "90d";
         /** @description Seconds after which a page asks again, where no stream reports changes. */
         PollSeconds: {
             /** Format: int32 */
@@ -2565,6 +2639,22 @@ export interface components {
         };
         /** @description Id of a run. */
         RunId: string;
+        /** @description Numbers of runs that ended in one span. */
+        RunOutcomes: {
+            /**
+             * Format: date-time
+             * @description Beginning of the span.
+             */
+            at: string;
+            /** Format: int64 */
+            cancelled: number;
+            /** Format: int64 */
+            failed: number;
+            /** Format: int64 */
+            succeeded: number;
+            /** Format: int64 */
+            timedOut: number;
+        };
         /** @description Page of the list of runs. */
         RunPage: {
             /** @description Value of `cursor` for the next page; null on the last page. */
@@ -2610,6 +2700,16 @@ export interface components {
             outputTokens: number;
             /** Format: int64 */
             refusedCalls: number;
+        };
+        /** @description Waits of runs for a worker. */
+        RunWaits: {
+            /** @description Numbers of runs by their wait, the shortest first. */
+            groups: components["schemas"]["WaitGroup"][];
+            /**
+             * Format: int64
+             * @description Longest wait; 0 if no run waited.
+             */
+            longestMs: number;
         };
         /** @description Answer that says for whom requests act. */
         Session: {
@@ -2746,6 +2846,14 @@ export interface components {
             nextCursor: string | null;
             threads: components["schemas"]["Thread"][];
         };
+        /** @description Use of the calls in one span. */
+        TimeUsage: components["schemas"]["UsageFigures"] & {
+            /**
+             * Format: date-time
+             * @description Beginning of the span.
+             */
+            at: string;
+        };
         /** @description Tokens of a run's calls. */
         Tokens: {
             /** Format: int64 */
@@ -2811,6 +2919,39 @@ export interface components {
             path: components["schemas"]["FilePath"];
             /** @description Reason, which follows the path in a sentence. */
             reason: string;
+        };
+        /** @description Use of calls. */
+        UsageFigures: {
+            /** Format: int64 */
+            calls: number;
+            /** @description Dollars, as text, so that no float rounds them; negative if corrections lower earlier costs. */
+            cost: string;
+            /** Format: int64 */
+            credits: number;
+            /** Format: int64 */
+            inputTokens: number;
+            /** Format: int64 */
+            outputTokens: number;
+        };
+        /** @description Runs whose waits are alike. */
+        WaitGroup: {
+            /**
+             * Format: int64
+             * @description Milliseconds that they waited less than; null for those that waited longer than all others.
+             */
+            belowMs: number | null;
+            /** Format: int64 */
+            runs: number;
+        };
+        /** @description Calls of host tools that wait for a person now. */
+        WaitingApprovals: {
+            /**
+             * Format: date-time
+             * @description Time at which the oldest one was made.
+             */
+            oldestAt: string | null;
+            /** @description Number of them, at most 200. */
+            waiting: number;
         };
     };
     responses: never;
@@ -4337,6 +4478,83 @@ export interface operations {
             };
             /** @description `too_many_streams`: the caller holds 32 streams open; a file that is being sent counts. */
             429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `internal`: the API failed. */
+            500: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `starting`: the store is not open yet; `retry-after` says when to ask again. `store_unavailable`: the store does not answer; `retry-after` says when to ask again. `timed_out`: the request took too long; `retry-after` says when to ask again. */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    getOverview: {
+        parameters: {
+            query?: {
+                /** @description Span of time; a day if absent. */
+                range?: "1h" | "24h" | "7d" | "30d" | "90d";
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The figures. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Overview"];
+                };
+            };
+            /** @description `invalid_request`: body, query or header cannot be read; `detail` names the field. */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `unauthenticated`: no valid token or session; no answer says what is wrong with it. */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `forbidden`: the role does not allow the action. `wrong_site`: a browser sent the request for a page of another site, or of an origin that is not in `api.origins`. */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            421: {
                 headers: {
                     [name: string]: unknown;
                 };

@@ -17,6 +17,7 @@ mod logs;
 mod notified;
 mod openai;
 pub(super) mod orders;
+mod overview;
 mod removal;
 mod sessions;
 mod spending;
