@@ -15,7 +15,7 @@ use crate::{body::ObjectId, error::Error, origins::Origins, own_host::check_page
 
 /// Returns the router of all pages, which only requests to the API's own names reach.
 pub(crate) fn router(dashboard: Dashboard, origins: &Origins) -> Router {
-    let mut router = Router::new().route("/", get(root)).route("/assets/{*name}", get(asset));
+    let mut router = Router::new().route("/", get(page)).route("/assets/{*name}", get(asset));
     for section in SECTIONS {
         for path in ["", "/", "/{*rest}"] {
             router = router.route(&format!("/{section}{path}"), get(page));
@@ -26,10 +26,6 @@ pub(crate) fn router(dashboard: Dashboard, origins: &Origins) -> Router {
         .method_not_allowed_fallback(async || Error::Method)
         .layer(middleware::from_fn_with_state(origins.clone(), require_own_name))
         .layer(middleware::map_response(hardened))
-}
-
-async fn root(State(dashboard): State<Dashboard>) -> Response {
-    with_body(dashboard.root())
 }
 
 async fn page(State(dashboard): State<Dashboard>, headers: HeaderMap) -> Response {

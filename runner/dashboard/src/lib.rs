@@ -16,19 +16,14 @@ mod headers;
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderValue, Response, StatusCode,
-    header::{
-        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, InvalidHeaderValue, LOCATION,
-        VARY,
-    },
+    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, InvalidHeaderValue, VARY},
 };
 
 pub use self::headers::{CSP_REPORTS, harden};
 
-/// First parts of the paths of pages.
-pub const SECTIONS: [&str; 9] =
-    ["sandbox", "chat", "accounts", "agents", "approvals", "gateways", "system", "studio", "signin"];
-/// Page that the dashboard begins with.
-const FIRST_PAGE: &str = "/sandbox";
+/// First parts of the paths of pages; the overview is the page of the root.
+pub const SECTIONS: [&str; 8] =
+    ["sandbox", "chat", "accounts", "agents", "approvals", "gateways", "system", "signin"];
 
 const INDEX: &str = "index.html";
 const HTML: &str = "text/html; charset=utf-8";
@@ -98,14 +93,6 @@ impl Dashboard {
         }
         let status = if is_known { StatusCode::NOT_MODIFIED } else { StatusCode::OK };
         Some(with_head(response, status, file.media_type, IMMUTABLE))
-    }
-
-    /// Leads from the root to the first page.
-    #[must_use]
-    pub fn root(self) -> Response<Bytes> {
-        let mut response = with_head(Response::default(), StatusCode::SEE_OTHER, HTML, NO_STORE);
-        response.headers_mut().insert(LOCATION, HeaderValue::from_static(FIRST_PAGE));
-        response
     }
 
     fn file(self, name: &str) -> Option<&'static EmbeddedFile> {

@@ -36,11 +36,6 @@ fn a_page_is_the_index_and_is_not_kept() {
         (&page.headers()[CACHE_CONTROL], &page.headers()[CONTENT_TYPE]),
         (&"no-store".parse().unwrap(), &HTML.parse().unwrap())
     );
-    let root = dashboard().root();
-    assert_eq!(
-        (root.status(), &root.headers()[LOCATION]),
-        (StatusCode::SEE_OTHER, &"/sandbox".parse().unwrap())
-    );
 }
 
 #[test]
@@ -105,7 +100,7 @@ fn only_files_of_the_table_are_sent() {
 fn every_answer_is_hardened() {
     let dashboard = dashboard();
     let asset = dashboard.asset("app-1.js", &HeaderMap::new()).unwrap();
-    for answer in [dashboard.page(&HeaderMap::new()), dashboard.root(), asset] {
+    for answer in [dashboard.page(&HeaderMap::new()), asset] {
         assert_eq!(answer.headers()[X_FRAME_OPTIONS], "DENY");
         let policy = answer.headers()[CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(policy.contains("frame-ancestors 'none'"), "{policy}");

@@ -6,6 +6,7 @@ mod agents;
 mod chat;
 mod hostile;
 mod network;
+mod overview;
 mod people;
 mod policy;
 mod scale;

@@ -30,7 +30,7 @@ const CASES = {
     const visit = await Visit.open(browser);
     await visit.page.goto(link);
     await visit.page.waitForSelector(".frame");
-    await visit.go("/sandbox");
+    await visit.go("/");
     const seen = await readable(visit);
     // Control: the search finds what is there.
     await visit.page.evaluate((code) => void (document.title = code), code);

@@ -111,7 +111,7 @@ const CASES = {
     await visit.page.locator(".tab-panel .agent-text").first().waitFor();
     return { ...(await audit(visit.page)), answered: Date.now() - began < 5000, shown: (await visit.text()).length };
   },
-  pages: (browser) => audits(browser, "boss", ["/sandbox", "/agents", "/chat", "/chat?agent=test:hostile", "/accounts"]),
+  pages: (browser) => audits(browser, "boss", ["/", "/sandbox", "/agents", "/chat", "/chat?agent=test:hostile", "/accounts"]),
   chat: async (browser) => {
     const visit = await Visit.as(browser, "ann");
     await visit.go("/chat?agent=test:hostile", "#question");
@@ -172,7 +172,7 @@ const CASES = {
   fabricated: (browser) => {
     const paths = ["answer", "tools", "calls", "refusals", "receipts", "git"].map((tab) => `/sandbox/hostile?tab=${tab}`);
     const accounts = ["statement", "receipts"].map((tab) => `/accounts/acct-7?tab=${tab}`);
-    return audits(browser, "boss", [...paths, ...accounts, "/approvals", "/sandbox", "/agents", "/gateways"], (visit) => fabricate(visit, hostile));
+    return audits(browser, "boss", ["/", ...paths, ...accounts, "/approvals", "/sandbox", "/agents", "/gateways"], (visit) => fabricate(visit, hostile));
   },
   prototype: (browser) => audits(browser, "ann", ["/sandbox/__proto__", "/sandbox/constructor?tab=events", "/chat/__proto__", "/accounts/__proto__"]),
   pull_requests: (browser) =>

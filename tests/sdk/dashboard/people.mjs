@@ -3,8 +3,8 @@ import { api, breaches, ended, idle, input, order, origin, running, suite, tabTo
 import { asks, walkStates } from "./states.mjs";
 
 const PAGES = [
-  "/sandbox", "/sandbox/failed", "/sandbox/failed?tab=events", "/sandbox/failed?tab=output", "/sandbox/failed?tab=timeline", "/chat", "/chat/talk", "/chat/never-was", "/approvals", "/accounts",
-  "/accounts/acct-7", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/system", "/studio", "/sandbox/never-was",
+  "/", "/sandbox", "/sandbox/failed", "/sandbox/failed?tab=events", "/sandbox/failed?tab=output", "/sandbox/failed?tab=timeline", "/chat", "/chat/talk", "/chat/never-was", "/approvals", "/accounts",
+  "/accounts/acct-7", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/system", "/sandbox/never-was",
 ];
 
 // Waits until a call of this run waits, and returns its id.
@@ -162,7 +162,10 @@ const CASES = {
     await page.waitForSelector("#token");
     await page.keyboard.type(tokens.ann);
     await page.keyboard.press("Enter");
-    await page.waitForSelector("tbody tr");
+    await page.waitForSelector(".tiles");
+    await tabTo(page, "Runs");
+    await page.keyboard.press("Enter");
+    await page.waitForSelector("#main tbody tr.row-open");
     await tabTo(page, "Failed");
     await page.keyboard.press("Space");
     await page.waitForURL(/state=/);

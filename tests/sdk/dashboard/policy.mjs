@@ -3,8 +3,8 @@ import { readFileSync, readlinkSync, readdirSync } from "node:fs";
 import { elsewhere, ended, idle, order, origin, suite, tokens, until, Visit } from "./driver.mjs";
 
 const PAGES = [
-  "/sandbox", "/sandbox?state=failed", "/sandbox/done", "/chat", "/chat/thread-1", "/approvals", "/accounts", "/accounts/acct-7",
-  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/studio", "/system", "/sandbox/never-was",
+  "/", "/?range=90d", "/sandbox", "/sandbox?state=failed", "/sandbox/done", "/chat", "/chat/thread-1", "/approvals", "/accounts", "/accounts/acct-7",
+  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/system", "/sandbox/never-was",
 ];
 const TABS = ["events", "output", "calls", "tools", "refusals", "receipts", "git", "timeline"];
 const SCRIPT = "<script>window.planted = 1</script><img src=x onerror='window.planted = 1'>";
@@ -41,8 +41,8 @@ async function plant(browser, keeps) {
 
 // Pages whose weight is recorded; the run is one that has ended.
 const WEIGHED = [
-  "/signin", "/sandbox", "/sandbox/done", "/sandbox/done?tab=events", "/chat", "/approvals", "/accounts", "/accounts/acct-7", "/agents",
-  "/agents/draft", "/agents/skill", "/gateways", "/studio", "/system",
+  "/signin", "/", "/sandbox", "/sandbox/done", "/sandbox/done?tab=events", "/chat", "/approvals", "/accounts", "/accounts/acct-7", "/agents",
+  "/agents/draft", "/agents/skill", "/gateways", "/system",
 ];
 const QUIET_MS = 300;
 

@@ -61,7 +61,7 @@ function Settings({ children }: { children: ReactNode }) {
 
 function Page() {
   const { path } = useLocation();
-  const found = findRoute(ROUTES, path === "/" ? "/sandbox" : path);
+  const found = findRoute(ROUTES, path);
   if (found === null) {
     return (
       <Layout routes={ROUTES} title="Not found">

@@ -49,7 +49,7 @@ function Navigation({ routes, onKeys }: { routes: Route[]; onKeys: () => void })
   const entries = routes.filter((route) => route.nav !== undefined && may(route.nav.role));
   return (
     <header className="nav">
-      <Link to="/sandbox" className="brand">
+      <Link to="/" className="brand">
         <span className="brand-gate" aria-hidden="true" />
         Sluicegate
       </Link>

@@ -3,6 +3,7 @@ import type { Route } from "../app/router";
 
 /** All pages, in the order of the navigation. */
 export const ROUTES: Route[] = [
+  { path: "/", title: "Overview", nav: { label: "Overview", role: "viewer" }, load: () => import("./overview") },
   { path: "/sandbox", title: "Runs", nav: { label: "Runs", role: "viewer" }, load: () => import("./runs") },
   { path: "/sandbox/:run", title: "Run", load: () => import("./run") },
   { path: "/chat", title: "Chat", nav: { label: "Chat", role: "viewer" }, load: () => import("./chat") },
@@ -14,6 +15,5 @@ export const ROUTES: Route[] = [
   { path: "/agents/draft", title: "Draft of an agent", load: () => import("./agents/draft") },
   { path: "/agents/skill", title: "Draft of a skill", load: () => import("./agents/skill") },
   { path: "/gateways", title: "Gateways", nav: { label: "Gateways", role: "operator" }, load: () => import("./gateways") },
-  { path: "/studio", title: "Studio", nav: { label: "Studio", role: "operator" }, load: () => import("./studio") },
   { path: "/system", title: "System", nav: { label: "System", role: "operator" }, load: () => import("./system") },
 ];

@@ -29,7 +29,7 @@ export default function SignIn({ linkCode, onLinkDone, reason }: SignInProps) {
     try {
       await session;
       onLinkDone();
-      if (path === "/signin" || path === "/") navigate("/sandbox", "replace");
+      if (path === "/signin") navigate("/", "replace");
     } catch (thrown) {
       setError(toApiError(thrown));
       setBusy(false);
@@ -42,12 +42,12 @@ export default function SignIn({ linkCode, onLinkDone, reason }: SignInProps) {
   });
   const isKnown = state.kind === "signedIn" && state.session.principal !== null;
   useEffect(() => {
-    if (isKnown && linkCode === null) navigate("/sandbox", "replace");
+    if (isKnown && linkCode === null) navigate("/", "replace");
   }, [isKnown, linkCode, navigate]);
   if (replaced !== null) {
     const stay = () => {
       onLinkDone();
-      navigate("/sandbox", "replace");
+      navigate("/", "replace");
     };
     return <LinkQuestion principal={replaced} onUse={() => setReplaced(null)} onStay={stay} />;
   }
