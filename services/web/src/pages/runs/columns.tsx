@@ -1,23 +1,70 @@
 /**
- * Columns of the list of runs. Those of the queue and of pull requests are there where a run has a value. An agent shares its
- * column with the model, an account with the person, so that all columns fit a window of 1,280 px.
+ * Columns of the list of runs. That of pull requests is there where a run has one. What belongs together shares a column: a run
+ * and its question, an agent and the model, an account and the person, a cost and its calls. So all fit a window of 1,280 px.
  */
 import { useDashboard } from "../../api/dashboard";
 import { encodePart } from "../../api/encode";
 import { Link } from "../../app/router";
-import { AgentText } from "../../components/agent-text/AgentText";
+import { AgentText, cutAt } from "../../components/agent-text/AgentText";
 import { Elapsed } from "../../components/Elapsed";
-import { formatCount } from "../../components/format";
+import { formatCount, formatTime, plural } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import type { Column } from "../../components/Table";
-import { Time } from "../../components/Time";
 import { pullRequestLink } from "../run/links";
-import { CallCount, Cost } from "./figures";
+import { Cost } from "./figures";
 import type { Run } from "./filter";
 
 const none = <span className="none">–</span>;
 
-const tokens = ({ usage }: Run) => (usage === undefined ? none : formatCount(usage.inputTokens + usage.outputTokens));
+const LISTED_QUESTION = 90;
+
+function beginning(question: string): string {
+  return question.length > LISTED_QUESTION ? `${cutAt(question, LISTED_QUESTION)}…` : question;
+}
+
+/** Id of a run, with the beginning of its question. */
+function Named({ run: { runId, question } }: { run: Run }) {
+  return (
+    <div className="two-lines run-named">
+      <Link to={`/sandbox/${encodePart(runId)}`} className="run-id">
+        <AgentText text={runId} form="inline" />
+      </Link>
+      {question !== undefined && <small><AgentText text={beginning(question)} form="inline" /></small>}
+    </div>
+  );
+}
+
+/** State, with the place in the queue of a run that waits. */
+function StateCell({ run: { state, error, queueAhead } }: { run: Run }) {
+  return (
+    <div className="two-lines">
+      <StateChip state={state} code={error?.code} />
+      {queueAhead !== undefined && <small>{formatCount(queueAhead)} ahead of it</small>}
+    </div>
+  );
+}
+
+/** Date and time of day, also of today: a list is read later, too. */
+function Ordered({ at }: { at: string }) {
+  const [first, second] = formatTime(at, new Date(0)).split(" ");
+  return <time className="two-lines" dateTime={at} title={at}>{second ?? first} <small>{second === undefined ? "" : first}</small></time>;
+}
+
+/** Cost, with what it was paid for. */
+function Use({ run: { receipts, usage } }: { run: Run }) {
+  return (
+    <div className="two-lines">
+      {receipts === undefined ? none : <Cost receipts={receipts} />}
+      {usage !== undefined && (
+        <small>
+          {plural(usage.calls, "call")}
+          {usage.refusedCalls > 0 && <span className="refused-count">, {formatCount(usage.refusedCalls)} refused</span>}
+          <br />{plural(usage.inputTokens + usage.outputTokens, "token")}
+        </small>
+      )}
+    </div>
+  );
+}
 
 /** Text of a cell; the second line belongs to the first. */
 function TwoLines({ first, second }: { first: string; second: string | null | undefined }) {
@@ -37,40 +84,20 @@ function PullRequest({ number, url }: NonNullable<Run["pullRequest"]>) {
 
 /** Returns the columns for `runs`; the account is shown to those who see several. */
 export function runColumns(runs: Run[], seesAccounts: boolean): Column<Run>[] {
-  const waits = runs.some((run) => run.queueAhead !== undefined);
   const hasPullRequests = runs.some((run) => run.pullRequest !== undefined);
   return [
-    {
-      id: "run", label: "Run", isWide: true,
-      cell: (run) => (
-        <Link to={`/sandbox/${encodePart(run.runId)}`} className="run-id">
-          <AgentText text={run.runId} form="inline" />
-        </Link>
-      ),
-    },
-    { id: "state", label: "State", isWide: true, cell: (run) => <StateChip state={run.state} code={run.error?.code} /> },
-    ...(waits ? [{
-      id: "ahead", label: "Ahead of it", isNumeric: true,
-      cell: ({ queueAhead }: Run) => (queueAhead === undefined ? none : formatCount(queueAhead)),
-    }] : []),
+    { id: "run", label: "Run", isWide: true, cell: (run) => <Named run={run} /> },
+    { id: "state", label: "State", isWide: true, cell: (run) => <StateCell run={run} /> },
     { id: "agent", label: "Agent, model", cell: (run) => <TwoLines first={run.agentId} second={run.model} /> },
     seesAccounts
       ? { id: "account", label: "Account, person", cell: (run) => <TwoLines first={run.account} second={run.user} /> }
       : { id: "user", label: "Ordered by", cell: (run) => (run.user === null ? none : <AgentText text={run.user} form="inline" />) },
-    { id: "ordered", label: "Ordered", cell: (run) => <Time at={run.createdAt} /> },
+    { id: "ordered", label: "Ordered", cell: (run) => <Ordered at={run.createdAt} /> },
     {
       id: "took", label: "Took", isNumeric: true,
       cell: (run) => <Elapsed from={run.startedAt} to={run.endedAt} />,
     },
-    {
-      id: "calls", label: "Calls", isNumeric: true,
-      cell: (run) => (run.usage === undefined ? none : <CallCount calls={run.usage.calls} refused={run.usage.refusedCalls} />),
-    },
-    { id: "tokens", label: "Tokens", isNumeric: true, cell: tokens },
-    {
-      id: "cost", label: "Cost", isNumeric: true,
-      cell: (run) => (run.receipts === undefined ? none : <Cost receipts={run.receipts} />),
-    },
+    { id: "cost", label: "Cost, use", isNumeric: true, cell: (run) => <Use run={run} /> },
     ...(hasPullRequests ? [{
       id: "pr", label: "Pull request",
       cell: ({ pullRequest }: Run) => (pullRequest === undefined ? none : <PullRequest {...pullRequest} />),

@@ -36,10 +36,11 @@ function newer(shown: Run, changed: Run | undefined): Run {
 }
 
 /** Changes come without what only a list says of a run. A run that no longer waits has no position. */
-function onlyListed({ receipts, pullRequest, queueAhead }: Run, state: Run["state"]): Partial<Run> {
+function onlyListed({ receipts, pullRequest, queueAhead, question }: Run, state: Run["state"]): Partial<Run> {
   return {
     ...(receipts === undefined ? {} : { receipts }),
     ...(pullRequest === undefined ? {} : { pullRequest }),
+    ...(question === undefined ? {} : { question }),
     ...(queueAhead === undefined || state !== "queued" ? {} : { queueAhead }),
   };
 }
