@@ -3,7 +3,7 @@ import { encodePart } from "../../api/encode";
 import { type ReactNode, Suspense, lazy } from "react";
 import { useDashboard } from "../../api/dashboard";
 import { Link } from "../../app/router";
-import { AgentText } from "../../components/agent-text/AgentText";
+import { AgentText, cutAt } from "../../components/agent-text/AgentText";
 import { Elapsed } from "../../components/Elapsed";
 import { Fact } from "../../components/Fact";
 import { formatCount } from "../../components/format";
@@ -42,8 +42,28 @@ export function Head({ run, onChange, children }: { run: RunDetails; onChange: (
           <Failure error={run.error} account={run.account} />
         </Suspense>
       )}
+      {run.question !== undefined && <Question text={run.question} />}
       <Facts run={run} />
     </>
+  );
+}
+
+const SHORT_QUESTION = 400;
+
+/** Question of a run; a long one unfolds. */
+function Question({ text }: { text: string }) {
+  return (
+    <section className="panel question" aria-label="Question">
+      <h2>Question</h2>
+      {text.length <= SHORT_QUESTION ? (
+        <AgentText text={text} />
+      ) : (
+        <details>
+          <summary><AgentText text={cutAt(text, SHORT_QUESTION)} form="inline" /></summary>
+          <AgentText text={text} />
+        </details>
+      )}
+    </section>
   );
 }
 

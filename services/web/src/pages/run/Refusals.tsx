@@ -7,7 +7,8 @@ import { EmptyState } from "../../components/EmptyState";
 import { formatCount } from "../../components/format";
 import { More } from "../../components/More";
 import { Time } from "../../components/Time";
-import { type Call, useCalls } from "./calls";
+import { type RefusalGroup, groupRefusals } from "./refusalGroups";
+import { useCalls } from "./calls";
 import { OutcomeChip } from "./Calls";
 import type { RunDetails } from "./useRun";
 
@@ -33,15 +34,15 @@ export function Refusals({ run }: { run: RunDetails }) {
       {calls.items !== null && refused.length === 0 && calls.more === null && (
         <EmptyState title="Nothing was refused">Each call that a rule stops is shown here with the setting that decided.</EmptyState>
       )}
-      {refused.map((call) => (
-        <Refusal key={call.callId} call={call} />
+      {groupRefusals(refused).map((group) => (
+        <Refusal key={group.call.callId} group={group} />
       ))}
       <More pages={calls} />
     </>
   );
 }
 
-function Refusal({ call }: { call: Call }) {
+function Refusal({ group: { call, count, last } }: { group: RefusalGroup }) {
   const advice = call.advice ?? null;
   const commands = advice === null ? [`sluice audit show ${shellWord(call.callId)}`] : advice.commands;
   return (
@@ -49,6 +50,7 @@ function Refusal({ call }: { call: Call }) {
       <div className="bar-line">
         <OutcomeChip call={call} />
         <Time at={call.at} />
+        {count > 1 && <strong>{formatCount(count)} times, the last at <Time at={last} /></strong>}
         <AgentText text={call.modelAsked ?? call.route} form="inline" />
       </div>
       {advice !== null && (
