@@ -14,10 +14,9 @@ export function UseBar({ row }: { row: LimitRow }) {
   );
 }
 
-/** Renders the bars of all limits of an account, those without a limit as one line. */
+/** Renders the bars of the limits of an account, and a table with all figures, also those that have no limit. */
 export function UseBars({ rows }: { rows: LimitRow[] }) {
   const limited = rows.filter((row) => row.share !== null);
-  const free = rows.filter((row) => row.share === null);
   return (
     <figure className="use-bars">
       {limited.length > 0 && (
@@ -34,16 +33,8 @@ export function UseBars({ rows }: { rows: LimitRow[] }) {
           ))}
         </ul>
       )}
-      {free.length > 0 && (
-        <p className="hint">
-          No limit: {free.map((row) => `${row.label.toLowerCase()} (${row.used} used)`).join(", ")}.
-        </p>
-      )}
-      <details>
-        <summary>As a table</summary>
-        <UseTable rows={rows} />
-        <p className="hint">Reserved is what calls in flight may still use.</p>
-      </details>
+      <UseTable rows={rows} />
+      <p className="hint">Reserved is what calls in flight may still use.</p>
     </figure>
   );
 }
@@ -58,7 +49,7 @@ const NUMBERS = [["allowed", "Allowed"], ["used", "Used"], ["reserved", "Reserve
 
 function UseTable({ rows }: { rows: LimitRow[] }) {
   return (
-    <div className="use-table">
+    <div className="use-table" tabIndex={0} role="region" aria-label="Limits in numbers">
       <table>
         <thead>
           <tr>
