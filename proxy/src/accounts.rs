@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeSet, HashMap},
+    io,
     sync::Arc,
 };
 
@@ -12,29 +13,43 @@ use platform_core::{
     control::{AccountView, Usage},
     id::AccountId,
 };
-use platform_runtime::settings;
+use platform_runtime::{report, settings};
 
-use crate::budget::Spending;
+use crate::{
+    account_limits::{AccountLimits, SetLimits},
+    budget::Spending,
+};
 
 /// All known accounts: those with a budget of their own, and those that called.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     /// Budgets of the configuration.
     budgets: ArcSwap<settings::Accounts>,
+    /// Limits that replace those of the configuration.
+    limits: AccountLimits,
     spending: DashMap<AccountId, Arc<Spending>>,
 }
 
 impl Accounts {
-    /// Returns accounts under the configured budgets, with their earlier spending.
-    pub(crate) fn new(budgets: settings::Accounts, mut spent: HashMap<AccountId, Usage>) -> Self {
-        let named: Vec<_> =
-            budgets.named.keys().filter(|account| !spent.contains_key(*account)).cloned().collect();
-        spent.extend(named.into_iter().map(|account| (account, Usage::default())));
+    /// Returns accounts under the configured budgets or the `limits` that replace them, with their earlier spending.
+    pub(crate) fn new(
+        budgets: settings::Accounts,
+        limits: AccountLimits,
+        mut spent: HashMap<AccountId, Usage>,
+    ) -> Self {
+        for account in budgets.named.keys().cloned().chain(limits.accounts()) {
+            spent.entry(account).or_default();
+        }
         let spending = spent.into_iter().map(|(account, usage)| {
-            let spending = Arc::new(Spending::new(budget_of(&budgets, &account), &usage));
-            (account, spending)
+            let configured = *budget_of(&budgets, &account);
+            let budget = limits.of(&account, &configured).unwrap_or_else(|| {
+                // The configuration was edited while no proxy ran. Should it return, the old limits must not.
+                forget(&limits, &account);
+                configured
+            });
+            (account, Arc::new(Spending::new(&budget, &usage)))
         });
-        Self { spending: spending.collect(), budgets: ArcSwap::from_pointee(budgets) }
+        Self { spending: spending.collect(), limits, budgets: ArcSwap::from_pointee(budgets) }
     }
 
     /// Applies the configuration's budgets to the accounts for which they changed. The others keep their limits, which
@@ -46,6 +61,7 @@ impl Accounts {
         for account in known.into_iter().chain(after.named.keys().cloned()) {
             let budget = budget_of(&after, &account);
             if budget != budget_of(&before, &account) {
+                forget(&self.limits, &account);
                 self.of(&account).set_limits(budget);
             }
         }
@@ -62,11 +78,21 @@ impl Accounts {
         self.spending.contains_key(account)
     }
 
-    /// Replaces the limits of an account, until the proxy stops or the configuration changes them.
-    pub(crate) fn set_limits(&self, account: AccountId, budget: &Budget) -> AccountView {
-        let spending = self.of(&account);
-        spending.set_limits(budget);
-        view(&account, &spending)
+    /// Replaces the limits of an account, until the configuration changes them. They hold when this returns.
+    ///
+    /// # Errors
+    /// If they are not stored: a restart would forget them.
+    pub(crate) fn set_limits(&self, account: &AccountId, budget: Budget) -> io::Result<AccountView> {
+        let spending = self.of(account);
+        spending.set_limits(&budget);
+        let configured = *budget_of(&self.budgets.load(), account);
+        self.limits.set(account, SetLimits { budget, configured })?;
+        Ok(view(account, &spending))
+    }
+
+    /// Returns the limits that replace those of the configuration.
+    pub(crate) const fn limits(&self) -> &AccountLimits {
+        &self.limits
     }
 
     /// Returns the amount that calls in flight have reserved under `limit`, over all accounts.
@@ -79,6 +105,13 @@ impl Accounts {
         let mut views: Vec<_> = self.spending.iter().map(|entry| view(entry.key(), entry.value())).collect();
         views.sort_by(|one, other| one.account.cmp(&other.account));
         views
+    }
+}
+
+/// Forgets what was set for `account`. If the disk rejects that, it is tried again with the other changes.
+fn forget(limits: &AccountLimits, account: &AccountId) {
+    if let Err(error) = limits.forget(account) {
+        tracing::error!(%account, error = report::chain(&error), "the end of an account's set limits is not stored yet");
     }
 }
 

@@ -7,6 +7,7 @@
 //! `server` serves connections, and `exchange` is the life of a call on them, one file per phase. `control` serves
 //! requests about the proxy. `data_plane_thread` and `run` define threads and state.
 
+mod account_limits;
 mod accounts;
 mod balance_gate;
 mod body_memory;
@@ -70,6 +71,7 @@ use tokio::{net::TcpListener, sync::Notify, task::JoinHandle};
 
 pub use self::config::{Config, ConfigSources};
 use self::{
+    account_limits::AccountLimits,
     accounts::Accounts,
     balance_gate::BalanceGate,
     body_memory::BodyMemory,
@@ -109,8 +111,8 @@ pub enum Error {
         /// Path of the control socket.
         path: PathBuf,
     },
-    /// Stored decisions cannot be read: revocations, freezes, accounts below their floor, closed runs or the aliases of
-    /// keys.
+    /// Stored decisions cannot be read: revocations, freezes, limits of accounts, accounts below their floor, closed
+    /// runs or the aliases of keys.
     #[error("cannot read {}", path.display())]
     State {
         /// Path of the file.
@@ -311,7 +313,8 @@ impl StoredState {
         let closed = Arc::new(ClosedRuns::open(&state("closed")).map_err(unreadable("closed"))?);
         let UsageTotals { by_account, by_run } =
             journal.usage_totals(|run, attempt| closed.contains(run, attempt))?;
-        let accounts = Arc::new(Accounts::new(settings.accounts.clone(), by_account));
+        let limits = AccountLimits::open(&state("account-limits")).map_err(unreadable("account-limits"))?;
+        let accounts = Arc::new(Accounts::new(settings.accounts.clone(), limits, by_account));
         let state_dir = RunStateDir::open(&settings.proxy.persisted_runs_dir())?;
         let run_keys = Arc::new(RunKeys::open(&state("run-keys")).map_err(unreadable("run-keys"))?);
         if settings.upstream.admin_key_file.is_none() && run_keys.count() > 0 {

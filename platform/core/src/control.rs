@@ -28,7 +28,7 @@
 //! | `POST /v1/reload` | [`Reloaded`]; configuration, key and token secrets were read again and apply to new calls |
 //! | `PUT /v1/runs/{run}/budget` with [`Budget`] | [`RunView`]; from now on only the limits named here apply; what was used already counts |
 //! | `GET /v1/accounts` | list of [`AccountView`] |
-//! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`] |
+//! | `PUT /v1/accounts` with [`AccountBudget`] | [`AccountView`]; 507 `not_stored` as above |
 //! | `GET /v1/runs/{run}/trace` | NDJSON of [`crate::trace::TraceEvent`], until the run is closed |
 //! | `GET /v1/runs/{run}/tap[?after=N]` | NDJSON of [`TapLine`], kept lines first, then new ones, until the run is closed |
 //! | `GET /v1/journal?after=SEQ[&journal=ID][&follow]` | NDJSON of [`crate::record::JournalLine`]; 409 if the journal is another one, 410 if those lines were removed |
@@ -219,8 +219,8 @@ pub struct AccountView {
     pub inexact: InexactCalls,
 }
 
-/// New limits for an account. They apply until the proxy stops, or until a reload brings other limits for that account.
-/// Then the limits of the configuration apply again.
+/// New limits for an account. They outlast restarts, and apply until the configuration has other limits for that account
+/// than now. Then those apply.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AccountBudget {
@@ -330,6 +330,8 @@ pub enum Unstored {
     ClosedRuns,
     /// Accounts below their floor.
     ExhaustedAccounts,
+    /// Limits of accounts.
+    AccountLimits,
 }
 
 /// Readiness of the proxy, as far as it is known without making a call.

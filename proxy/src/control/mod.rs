@@ -97,6 +97,7 @@ impl Control {
             (Unstored::Revocations, self.runs.registry().is_stored()),
             (Unstored::ClosedRuns, self.runs.closed().is_stored()),
             (Unstored::ExhaustedAccounts, self.balances.is_stored()),
+            (Unstored::AccountLimits, self.runs.accounts().limits().is_stored()),
         ];
         stored.into_iter().filter_map(|(kind, is_stored)| (!is_stored).then_some(kind)).collect()
     }
@@ -119,6 +120,7 @@ impl Control {
                 Unstored::Revocations => self.runs.registry().store(),
                 Unstored::ClosedRuns => self.runs.closed().store(),
                 Unstored::ExhaustedAccounts => self.balances.store(),
+                Unstored::AccountLimits => self.runs.accounts().limits().store(),
             };
             match stored {
                 Ok(()) => tracing::info!(?kind, "changes stored at last"),

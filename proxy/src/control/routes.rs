@@ -239,7 +239,8 @@ async fn set_run_limits(control: &Control, run_id: &RunId, body: Incoming) -> Re
 
 async fn set_account_limits(control: &Control, body: Incoming) -> Result<ControlResponse, Error> {
     let AccountBudget { account, budget } = parse_body(body, "an account's budget").await?;
-    Ok(json(&control.runs.accounts().set_limits(account, &budget)))
+    let view = control.runs.accounts().set_limits(&account, budget).map_err(not_stored)?;
+    Ok(json(&view))
 }
 
 async fn change_freezes(control: &Control, change: Change, body: Incoming) -> Result<ControlResponse, Error> {

@@ -189,7 +189,7 @@ pub(crate) fn show_operation() -> Operation {
     Operation::new("getAccount", "Answers with one account.", account).asking_data_plane()
 }
 
-/// Replaces the limits of an account, until the data plane stops or a reload brings others.
+/// Replaces the limits of an account, until the configuration has others for it.
 pub(crate) async fn limit(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
@@ -209,7 +209,7 @@ pub(crate) fn limit_operation() -> Operation {
     let account = AnswerSpec::json::<AccountSchema>(StatusCode::OK, "The account, with its new limits.");
     Operation::new("limitAccount", "Replaces the limits of an account.", account)
         .described(
-            "They hold until the data plane stops or reads others. A limit that is left out does not apply.",
+            "They hold until the configuration changes its own for the account. A limit that is left out does not apply.",
         )
         .asking_data_plane()
         .body::<LimitsBody>(&json!({ "totalTokens": 1_000_000, "cost": "2.50" }))

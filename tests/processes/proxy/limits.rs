@@ -297,6 +297,38 @@ async fn an_account_limit_spans_its_runs() {
     assert_eq!(code(&one.agent.chat("fake").await), refused(400, "quota_exhausted"));
 }
 
+/// Until the configuration says something else of the account, also if it is edited while no proxy runs.
+#[tokio::test]
+async fn a_set_account_limit_outlasts_restarts() {
+    let mut world = World::with("[accounts.'acct-8']\nrequests = 100").await;
+    for (account, requests) in [("acct-7", 1), ("acct-8", 1)] {
+        let limits = json!({ "account": account, "budget": { "requests": requests } }).to_string();
+        let answer = world.control.send(Method::PUT, "/v1/accounts", limits).await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let used_up = world.run("r1", "acct-7").await;
+    assert_eq!(used_up.agent.chat("fake").await.status, 200, "control: within its limit");
+    assert_eq!(code(&used_up.agent.chat("fake").await), refused(400, "quota_exhausted"));
+
+    assert!(world.stop_proxy().await);
+    world.start_proxy().await;
+    assert_eq!(code(&used_up.agent.chat("fake").await), refused(400, "quota_exhausted"));
+    let anew = world.run("r2", "acct-7").await;
+    assert_eq!(code(&anew.agent.chat("fake").await), refused(400, "quota_exhausted"), "another run, too");
+    let unlimited = world.run("r3", "acct-9").await;
+    assert_eq!(unlimited.agent.chat("fake").await.status, 200, "control: an account without a limit");
+
+    assert!(world.stop_proxy().await);
+    world.reconfigure("requests = 100", "requests = 50");
+    world.start_proxy().await;
+    let accounts: Value = world.control.send(Method::GET, "/v1/accounts", String::new()).await.json();
+    let allowed = |account: &str| {
+        let view = accounts.as_array().unwrap().iter().find(|view| view["account"] == account).unwrap();
+        view["limits"][0]["allowed"].clone()
+    };
+    assert_eq!((allowed("acct-7"), allowed("acct-8")), (json!(1), json!(50)), "{accounts}");
+}
+
 /// The higher of the upstream's own figure and the table's counts in the end.
 #[tokio::test]
 async fn cost_is_reserved_by_price_then_corrected() {

@@ -88,6 +88,7 @@ const fn unstored_in_words(kind: Unstored) -> &'static str {
         Unstored::Revocations => "revoked tokens",
         Unstored::ClosedRuns => "closed runs",
         Unstored::ExhaustedAccounts => "accounts below their floor",
+        Unstored::AccountLimits => "limits of accounts",
     }
 }
 

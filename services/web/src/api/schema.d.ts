@@ -108,7 +108,7 @@ export interface paths {
         get?: never;
         /**
          * Replaces the limits of an account.
-         * @description They hold until the data plane stops or reads others. A limit that is left out does not apply.
+         * @description They hold until the configuration changes its own for the account. A limit that is left out does not apply.
          */
         put: operations["limitAccount"];
         post?: never;
