@@ -53,7 +53,7 @@ use std::{
     net::{self, SocketAddr},
     os::unix::fs::DirBuilderExt,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, atomic::AtomicU64},
     thread,
     time::{Duration, Instant},
 };
@@ -198,6 +198,7 @@ impl App {
         Ok(Self {
             socket,
             control: Control {
+                reloads: AtomicU64::new(0),
                 stop: stop.watch(),
                 upstream: Upstream::new(Arc::clone(&config.upstream)),
                 config_sources: Arc::new(config_sources),

@@ -316,6 +316,9 @@ pub struct Health {
     pub upstream_prices: ShownPrices,
     /// Longest time from a stop to the end of the process, milliseconds.
     pub longest_stop_ms: u64,
+    /// Number of times that the process has read its configuration again and applied it.
+    #[serde(default)]
+    pub reloads: u64,
 }
 
 /// Kind of change that takes effect at once and is stored afterwards.
@@ -415,7 +418,8 @@ impl fmt::Display for NotReady {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
     /// Settings whose value has changed, by their dotted key, and values read from files: `upstream.key_file (its
-    /// content)`.
+    /// content)`. An agent is one entry. Settings that only the control plane reads are here if it applies them at a
+    /// reload.
     pub changed: Vec<String>,
     /// Runs of the configuration that could not be opened, with the reason. Everything else was applied.
     pub not_open: Vec<NotReady>,

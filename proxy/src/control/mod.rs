@@ -16,7 +16,12 @@ pub(crate) mod shown_prices;
 mod spend;
 mod streams;
 
-use std::{convert::Infallible, os::unix::net::UnixListener as StdListener, sync::Arc, time::Instant};
+use std::{
+    convert::Infallible,
+    os::unix::net::UnixListener as StdListener,
+    sync::{Arc, atomic::AtomicU64},
+    time::Instant,
+};
 
 use arc_swap::ArcSwap;
 use hyper::{server::conn::http1, service::service_fn};
@@ -70,6 +75,8 @@ pub(crate) struct Control {
     pub(crate) config: ArcSwap<Config>,
     /// Sources of the configuration, for a reload.
     pub(crate) config_sources: Arc<ConfigSources>,
+    /// Number of reloads that were applied. `sluice up` reads its own part of the configuration after each.
+    pub(crate) reloads: AtomicU64,
     /// Held during a reload.
     pub(crate) reloading: tokio::sync::Mutex<()>,
     /// Held while a page of the upstream's ledger is in memory.

@@ -1,7 +1,10 @@
 //! Reads the configuration again while calls go on: all of it or nothing. Changed settings apply to later calls. A
 //! change that needs a restart is refused, with the names of its settings.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::Ordering},
+};
 
 use platform_core::{control::Reloaded, id::RunId};
 use platform_runtime::{
@@ -89,6 +92,7 @@ async fn apply(control: &Control) -> Result<Reloaded, Error> {
         return Err(Error::Taken(taken));
     }
     changed.extend(changed_files(&before, &after));
+    changed.extend(changes_for_control_plane(&before, &after));
     let Proxy { drain_timeout: drain, max_body_memory: all_bodies, .. } = after.settings.proxy;
     control.snapshot.store(Arc::new(after.snapshot(Some(&control.snapshot.load()))));
     control.body_memory.set_limit(all_bodies);
@@ -97,6 +101,7 @@ async fn apply(control: &Control) -> Result<Reloaded, Error> {
     control.config.store(Arc::clone(&after));
     control.shown_prices.read_again();
     let not_open = control.runs.open_static(&before.settings.runs, wanted, drain.duration()).await;
+    control.reloads.fetch_add(1, Ordering::Relaxed);
     Ok(Reloaded { changed, not_open })
 }
 
@@ -117,6 +122,20 @@ fn changed_settings(before: &Values, after: &Values) -> Vec<String> {
         |key: &str| SectionName::of(key).is_none_or(|section| section.owner() == OwningProgram::Proxy);
     let differs = |key: &&&String| before.get(**key) != after.get(**key) && is_ours(key);
     keys.iter().filter(differs).map(|key| (*key).clone()).collect()
+}
+
+/// Returns the agents that differ, and other settings that the control plane applies after this reload.
+fn changes_for_control_plane(before: &Config, after: &Config) -> Vec<String> {
+    let (agents_before, agents_after) = (&before.settings.agents, &after.settings.agents);
+    let agents: BTreeSet<_> = agents_before.keys().chain(agents_after.keys()).collect();
+    let agents = agents.into_iter().filter(|id| agents_before.get(*id) != agents_after.get(*id));
+    let keys: BTreeSet<_> = before.values.keys().chain(after.values.keys()).collect();
+    let others = keys.into_iter().filter(|key| {
+        let section = SectionName::of(key).filter(|section| *section != SectionName::Agents);
+        section.is_some_and(SectionName::is_reloaded_by_control_plane)
+            && before.values.get(*key) != after.values.get(*key)
+    });
+    agents.map(|id| format!("agents.{id}")).chain(others.cloned()).collect()
 }
 
 fn is_among(key: &str, settings: &[&str]) -> bool {

@@ -1,6 +1,6 @@
 //! Routes the requests of the control socket.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use http::{Method, Request, Uri, request::Parts};
 use hyper::body::Incoming;
@@ -121,6 +121,7 @@ fn health(control: &Control) -> Health {
         upstream_state: control.upstream.target().circuit().state(),
         upstream_prices: control.shown_prices.state(),
         longest_stop_ms: config.settings.proxy.longest_stop().0,
+        reloads: control.reloads.load(Ordering::Relaxed),
     }
 }
 

@@ -7,6 +7,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use platform_core::control::Reloaded;
@@ -15,22 +16,22 @@ use platform_runtime::{
     report,
     settings::{OwningProgram, SectionName, Settings},
 };
-use runner_api::{TlsError, TlsIdentity};
+use runner_api::{ReadIdentity, TlsError, TlsIdentity};
 use runner_control_client::{self as data_plane, DataPlane};
 use runner_engine::agents::Catalog;
 use runner_telemetry::metrics::Metrics;
+use tokio::time::timeout;
 
 use crate::host_tools;
+
+/// Longest wait for the proxy's count of reloads. Signals are handled afterwards.
+const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns whether the control plane reads the setting `key` only at its start: all of its settings except agents,
 /// models, billing and the relay.
 fn is_read_once(key: &str) -> bool {
     SectionName::of(key).is_some_and(|section| {
-        section.owner() == OwningProgram::ControlPlane
-            && !matches!(
-                section,
-                SectionName::Agents | SectionName::Models | SectionName::Billing | SectionName::Relay
-            )
+        section.owner() == OwningProgram::ControlPlane && !section.is_reloaded_by_control_plane()
     })
 }
 
@@ -75,6 +76,22 @@ pub(crate) struct Reloader {
     pub(crate) data_plane: DataPlane,
     /// Certificate and key of the API, if it has TLS.
     pub(crate) api_tls: Option<TlsIdentity>,
+    /// Reloads of the proxy that were followed, once it has been asked.
+    pub(crate) followed: Option<ProxyReloads>,
+}
+
+/// Reloads that a proxy has applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProxyReloads {
+    pid: u32,
+    count: u64,
+}
+
+/// Configuration that was read again and not applied yet.
+struct ReadAgain {
+    settings: Settings,
+    values: Values,
+    identity: Option<ReadIdentity>,
 }
 
 impl ConfigSources {
@@ -118,19 +135,43 @@ impl ConfigSources {
 
 impl Reloader {
     /// Reads the configuration here and in the proxy, and logs the outcome.
-    pub(crate) async fn reload(&self) {
-        match self.try_reload().await {
-            Ok(agents) => {
-                tracing::info!(agents = agents.join(", "), "reloaded: agents are those of the configuration");
-            }
-            Err(error) => tracing::error!(error = report::chain(&error), "configuration not reloaded"),
+    pub(crate) async fn reload(&mut self) {
+        let outcome = self.try_reload().await;
+        log_outcome(&outcome);
+    }
+
+    /// Reads the configuration here if the proxy has done so since the last call, and logs the outcome. So what
+    /// `sluice reload` and `sluice agents add` ask of the proxy holds here, too.
+    pub(crate) async fn follow(&mut self) {
+        let Ok(Ok(health)) = timeout(HEALTH_TIMEOUT, self.data_plane.health()).await else { return };
+        let now = ProxyReloads { pid: health.pid, count: health.reloads };
+        let is_new = self.followed.replace(now).is_some_and(|before| {
+            // A proxy that has just been started counts from 0.
+            if before.pid == now.pid { before.count != now.count } else { now.count > 0 }
+        });
+        if is_new {
+            let outcome = match self.read() {
+                Ok(read) => Ok(self.apply(read).await),
+                Err(error) => Err(error),
+            };
+            log_outcome(&outcome);
         }
     }
 
     /// Returns the agents that have changed, in words.
-    async fn try_reload(&self) -> Result<Vec<String>, Error> {
+    async fn try_reload(&mut self) -> Result<Vec<String>, Error> {
+        let read = self.read()?;
+        self.reload_proxy().await?;
+        Ok(self.apply(read).await)
+    }
+
+    fn read(&self) -> Result<ReadAgain, Error> {
         let (settings, values) = self.sources.read(Purpose::Execute)?;
         let identity = self.api_tls.as_ref().map(TlsIdentity::read_again).transpose()?;
+        Ok(ReadAgain { settings, values, identity })
+    }
+
+    async fn reload_proxy(&mut self) -> Result<(), Error> {
         match self.data_plane.reload().await {
             Ok(Reloaded { changed, not_open }) => {
                 let not_open = not_open.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
@@ -139,6 +180,10 @@ impl Reloader {
                     not_open,
                     "proxy has read its configuration again"
                 );
+                // This one is followed by the caller. Others that came meanwhile still count.
+                if let Some(followed) = &mut self.followed {
+                    followed.count += 1;
+                }
             }
             // Only a missing proxy is skipped. A proxy that received the request and did not answer may have refused
             // it.
@@ -150,6 +195,12 @@ impl Reloader {
             }
             Err(error) => return Err(error.into()),
         }
+        Ok(())
+    }
+
+    /// Applies what was read. Returns the agents that have changed, in words.
+    async fn apply(&self, read: ReadAgain) -> Vec<String> {
+        let ReadAgain { settings, values, identity } = read;
         let keys = self.values.keys().chain(values.keys());
         let differs = |key: &&String| is_read_once(key) && self.values.get(*key) != values.get(*key);
         for key in keys.filter(differs).collect::<std::collections::BTreeSet<_>>() {
@@ -160,6 +211,15 @@ impl Reloader {
             tracing::info!("API serves later connections with the certificate and key that were read now");
         }
         self.metrics.register_agents(settings.agents.keys());
-        Ok(self.catalog.replace(&settings).await)
+        self.catalog.replace(&settings).await
+    }
+}
+
+fn log_outcome(outcome: &Result<Vec<String>, Error>) {
+    match outcome {
+        Ok(agents) => {
+            tracing::info!(agents = agents.join(", "), "reloaded: agents are those of the configuration");
+        }
+        Err(error) => tracing::error!(error = report::chain(error), "configuration not reloaded"),
     }
 }

@@ -128,6 +128,12 @@ impl SectionName {
         }
     }
 
+    /// Returns whether `sluice up` applies a change of the section when it reads the configuration again.
+    #[must_use]
+    pub const fn is_reloaded_by_control_plane(self) -> bool {
+        matches!(self, Self::Agents | Self::Models | Self::Billing | Self::Relay)
+    }
+
     /// Returns the section that contains the setting with the dotted `key`.
     #[must_use]
     pub fn of(key: &str) -> Option<Self> {

@@ -117,9 +117,10 @@ enum Command {
     /// something else.
     #[command(after_help = "\
 Signals on a terminal:
-  SIGINT (Ctrl-C), SIGTERM, SIGHUP   cancel active runs and stop; a second one leaves them to the
-                                     next worker. A closed terminal sends SIGHUP. To read changed
-                                     agents, restart the command
+  SIGHUP                     read the configuration again, as `sluice reload` does; a closed
+                             terminal sends it as well, which means the same as SIGTERM
+  SIGINT (Ctrl-C), SIGTERM   cancel active runs and stop; a second one leaves them to the next
+                             worker
 
 Signals as a service:
   SIGHUP             read the configuration again, here and in the proxy; agents change at once
@@ -239,10 +240,11 @@ Examples:
   sluice metrics | grep sandbox_runs_total       ended runs by agent and outcome
   sluice metrics | grep lag_max                  longest delay of the data plane's threads")]
     Metrics,
-    /// Make the proxy read its configuration again, and show the changes
+    /// Make the proxy and `sluice up` read their configuration again, and show the changes
     ///
     /// With any mistake in the configuration, nothing changes. A new key, token secrets, prices, and budgets of
-    /// accounts and runs apply to later calls. Other changed settings need a restart, and are listed.
+    /// accounts and runs apply to later calls. `sluice up` follows the proxy within moments: agents apply to later runs.
+    /// Other changed settings of the proxy need a restart, and are listed.
     #[command(after_help = "Example:\n  sluice reload --json | jq -r '.changed[]'")]
     Reload(reload::Arguments),
     /// List the models that the upstream offers, with their prices and the agents that ask for them

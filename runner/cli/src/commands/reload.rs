@@ -1,4 +1,5 @@
-//! Implements `sluice reload`: makes the proxy read its configuration again, and shows the changes.
+//! Implements `sluice reload`: makes the proxy read its configuration again, and shows the changes. `sluice up` follows
+//! the proxy.
 
 use std::io::{self, Write};
 

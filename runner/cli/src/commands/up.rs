@@ -32,7 +32,7 @@ use runner_tools::ToolGateway;
 use tokio::{
     sync::{Notify, mpsc::Receiver},
     task::JoinHandle,
-    time::timeout,
+    time::{MissedTickBehavior, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -45,6 +45,8 @@ use crate::{
 
 /// Longest wait for the store before the start of the proxy.
 const STORE_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval at which the proxy is asked whether it has read its configuration again.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(500);
 /// Delay before the API tries again to open the store.
 const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 
@@ -58,9 +60,9 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
     let (observer, export) = Observer::of(settings)?;
-    // On a terminal, SIGHUP means that the terminal was closed. For a service, it means to reload.
     let run_by = if io::stdout().is_terminal() { RunBy::Person } else { RunBy::Service };
-    let signals = Signals::install(run_by)?;
+    // SIGHUP means to reload. On a terminal it may also mean that this was closed, which is looked at when it comes.
+    let signals = Signals::install(RunBy::Service)?;
     let cancel = CancellationToken::new();
     let proxy_stop = CancellationToken::new();
     // Comes before the error of an address that the other process has already.
@@ -76,7 +78,8 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     // The worker's store reports to the API's.
     let changes = RunChanges::default();
     let reloader = reloader(context, &catalog, &observer, &data_plane, api.as_ref());
-    let signal_task = handle_signals(signals, reloader, [cancel.clone(), leave_runs.clone()]);
+    let listener = SignalListener { signals, reloader, run_by };
+    let signal_task = listener.spawn([cancel.clone(), leave_runs.clone()]);
     let supervised = async {
         let ended = supervise::watch_over(proxy, &plan, &data_plane, &proxy_stop).await;
         // Without a proxy no run can be registered.
@@ -159,6 +162,7 @@ fn reloader(
         metrics: Arc::clone(&observer.metrics),
         data_plane: data_plane.clone(),
         api_tls: api.and_then(Api::tls),
+        followed: None,
     }
 }
 
@@ -401,14 +405,43 @@ fn announce_readiness(obstacles: Vec<String>) -> io::Result<()> {
     writeln!(out, "ready, but: {}{hint}", terminal::safe(&obstacles.join("; ")))
 }
 
-/// Handles signals. The first stop signal triggers the first token of `stops`, the second signal the second token.
-fn handle_signals(mut signals: Signals, reloader: Reloader, stops: [CancellationToken; 2]) -> JoinHandle<()> {
-    task::spawn("signals", async move {
-        for stop in stops {
-            while signals.next().await == Signalled::Reload {
-                reloader.reload().await;
+/// Listener for what other processes ask of `sluice up`: signals, and reloads of its proxy.
+struct SignalListener {
+    signals: Signals,
+    reloader: Reloader,
+    run_by: RunBy,
+}
+
+impl SignalListener {
+    /// Listens in a task of its own. The first stop signal triggers the first token of `stops`, the second signal the
+    /// second token.
+    fn spawn(mut self, stops: [CancellationToken; 2]) -> JoinHandle<()> {
+        task::spawn("signals", async move {
+            for stop in stops {
+                self.reload_until_stopped().await;
+                stop.cancel();
             }
-            stop.cancel();
+        })
+    }
+
+    /// Reads the configuration again at each SIGHUP and after each reload of the proxy, until a signal means stop.
+    async fn reload_until_stopped(&mut self) {
+        let mut looks = tokio::time::interval(FOLLOW_INTERVAL);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                signalled = self.signals.next() => match signalled {
+                    Signalled::Stop => return,
+                    Signalled::Reload if self.has_lost_terminal() => return,
+                    Signalled::Reload => self.reloader.reload().await,
+                },
+                _ = looks.tick() => self.reloader.follow().await,
+            }
         }
-    })
+    }
+
+    /// Returns whether the terminal of a person was closed, which sends SIGHUP as well.
+    fn has_lost_terminal(&self) -> bool {
+        self.run_by == RunBy::Person && !io::stdout().is_terminal()
+    }
 }

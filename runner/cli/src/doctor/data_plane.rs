@@ -115,6 +115,7 @@ mod tests {
             upstream_state: UpstreamState::Up,
             upstream_prices: ShownPrices::Read,
             longest_stop_ms: 1,
+            reloads: 0,
         }
     }
 

@@ -18,6 +18,7 @@ mod notified;
 mod openai;
 pub(super) mod orders;
 mod overview;
+mod reloads;
 mod removal;
 mod sessions;
 mod spending;
@@ -142,7 +143,11 @@ async fn a_reload_of_agents_is_all_or_nothing() {
     logged("the configuration has 2 errors").await;
     assert_eq!(listed().await, "sandbox:agent team:second");
     fs::write(world.config(), &good).unwrap();
-    assert_eq!(world.sluice().run(&["reload"]).await.stdout, "nothing has changed\n", "of the proxy's");
+    let reload = async || world.sluice().run(&["reload"]).await.stdout;
+    let changed = "changed   agents.team:reviewer\nchanged   agents.team:second\n";
+    assert_eq!(reload().await, changed, "no SIGHUP is needed");
+    eventually("the old ones are listed", listed, |ids| ids == "sandbox:agent").await;
+    assert_eq!(reload().await, "nothing has changed\n", "control");
 
     // A change that the proxy refuses is refused here, too; a change that needs a restart is named.
     fs::write(world.config(), added.replace("threads = 2", "threads = 3").replace("'Second'", "'Other'"))
@@ -150,6 +155,9 @@ async fn a_reload_of_agents_is_all_or_nothing() {
     hangup();
     logged("proxy.threads needs a restart").await;
     assert!(!list(&api).await.to_string().contains("Other"));
+    fs::write(world.config(), &added).unwrap();
+    hangup();
+    eventually("it is listed again", listed, |ids| ids == "sandbox:agent team:second").await;
     fs::write(world.config(), format!("{good}\n[worker]\nmax_concurrent_runs = 3\n")).unwrap();
     hangup();
     eventually("the old ones are listed", listed, |ids| ids == "sandbox:agent").await;

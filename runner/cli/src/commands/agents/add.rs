@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use platform_core::id::ModelName;
-use platform_runtime::{settings::Image, terminal};
+use platform_runtime::{report, settings::Image, terminal};
+use runner_control_client::{self as data_plane, DataPlane};
 use serde_json::json;
 
 use super::super::{Context, Error, exit::Exit};
@@ -41,6 +42,51 @@ pub(super) enum Style {
     Json,
 }
 
+/// Outcome of telling a running Sluicegate of the new entry.
+enum Service {
+    /// Nothing runs.
+    Absent,
+    /// The proxy has read the entry, and `sluice up` does so within moments.
+    Reloaded,
+    /// The reload was refused, for this reason.
+    NotReloaded(String),
+}
+
+impl Service {
+    async fn reload(context: &Context) -> Self {
+        match DataPlane::at(&context.settings.proxy.control_socket()).reload().await {
+            Ok(_reloaded) => Self::Reloaded,
+            Err(data_plane::Error::NotRunning { .. }) => Self::Absent,
+            Err(error) => Self::NotReloaded(report::chain(&error)),
+        }
+    }
+
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Absent => "absent",
+            Self::Reloaded => "reloaded",
+            Self::NotReloaded(_) => "not_reloaded",
+        }
+    }
+
+    /// Prints what became of a service that runs.
+    fn tell(&self) -> io::Result<()> {
+        match self {
+            Self::Absent => Ok(()),
+            Self::Reloaded => {
+                writeln!(
+                    io::stdout(),
+                    "the running service was told to reload: it has the entry within moments"
+                )
+            }
+            Self::NotReloaded(reason) => {
+                let reason = terminal::safe(reason);
+                writeln!(io::stderr(), "sluice: the running service lacks the entry: {reason}")
+            }
+        }
+    }
+}
+
 pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style) -> Result<Exit, Error> {
     let recipe = find(&arguments.name)?;
     let image = arguments.image.map_or_else(|| recipe.image(), |image| image.to_string());
@@ -76,13 +122,21 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
     let text = text()?;
     context.sources.check(&text)?;
     file.write(&text)?;
+    let service = Service::reload(context).await;
     let agent = recipe.agent();
     let file = path.display().to_string();
     let mut out = io::stdout();
     match style {
         Style::Json => {
-            let added = json!({ "agentId": agent, "image": image, "file": file, "replaced": is_configured });
+            let added = json!({
+                "agentId": agent,
+                "image": image,
+                "file": file,
+                "replaced": is_configured,
+                "service": service.word(),
+            });
             writeln!(out, "{}", terminal::safe_json(&added.to_string()))?;
+            return Ok(Exit::Success);
         }
         Style::Text if is_configured => {
             writeln!(out, "set the image of {agent} in {file}; its other settings are as before")?;
@@ -91,6 +145,7 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
             writeln!(out, "added {agent} to {file}: sluice run --agent {} \"Hi\"", recipe.name)?;
         }
     }
+    service.tell()?;
     Ok(Exit::Success)
 }
 
