@@ -8,7 +8,16 @@ use tokio::{
     sync::Mutex,
 };
 
-/// An upstream that answers every request with 401.
+/// Way in which LiteLLM rejects a key.
+#[derive(Debug, Clone, Copy)]
+enum Rejection {
+    /// Its database does not know the key.
+    Unauthorized,
+    /// It has no database in which to look the key up.
+    NoDatabase,
+}
+
+/// An upstream that rejects every request.
 #[derive(Debug)]
 pub struct KeyRejectingUpstream {
     address: SocketAddr,
@@ -16,17 +25,29 @@ pub struct KeyRejectingUpstream {
 }
 
 impl KeyRejectingUpstream {
-    /// Starts to serve on a free port.
+    /// Starts to serve on a free port, and answers 401.
     ///
     /// # Panics
     /// If there is none.
     pub async fn start() -> Self {
+        Self::rejecting(Rejection::Unauthorized).await
+    }
+
+    /// Starts to serve on a free port, and answers as LiteLLM 1.106.2 without a database does.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub async fn without_database() -> Self {
+        Self::rejecting(Rejection::NoDatabase).await
+    }
+
+    async fn rejecting(rejection: Rejection) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let upstream = Self { address: listener.local_addr().unwrap(), answers: Arc::default() };
         let answers = Arc::clone(&upstream.answers);
         platform_runtime::task::spawn("key-rejecting upstream", async move {
             while let Ok((stream, _)) = listener.accept().await {
-                let answer = refuse(stream).await.unwrap_or_else(|error| format!("none: {error}"));
+                let answer = refuse(stream, rejection).await.unwrap_or_else(|error| format!("none: {error}"));
                 answers.lock().await.push(answer);
             }
         });
@@ -46,7 +67,7 @@ impl KeyRejectingUpstream {
 }
 
 /// Reads one request and refuses it. The key is in the head and in the body of the answer.
-async fn refuse(stream: TcpStream) -> std::io::Result<String> {
+async fn refuse(stream: TcpStream, rejection: Rejection) -> std::io::Result<String> {
     let mut stream = BufReader::new(stream);
     let (mut key, mut length, mut line) = (String::new(), 0, String::new());
     while stream.read_line(&mut line).await? > 0 && line != "\r\n" {
@@ -60,9 +81,19 @@ async fn refuse(stream: TcpStream) -> std::io::Result<String> {
         line.clear();
     }
     stream.read_exact(&mut vec![0; length]).await?;
-    let body = format!(r#"{{"error":{{"message":"no such key: {key}","type":"auth_error","code":"401"}}}}"#);
+    let (status, body) = match rejection {
+        Rejection::Unauthorized => (
+            "401 Unauthorized",
+            format!(r#"{{"error":{{"message":"no such key: {key}","type":"auth_error","code":"401"}}}}"#),
+        ),
+        Rejection::NoDatabase => (
+            "400 Bad Request",
+            r#"{"error":{"message":"No connected db.","type":"no_db_connection","param":null,"code":"400"}}"#
+                .to_owned(),
+        ),
+    };
     let answer = format!(
-        "HTTP/1.1 401 Unauthorized\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
          www-authenticate: {key}\r\nrequest-id: {key}\r\nconnection: close\r\n\r\n{body}",
         body.len()
     );

@@ -57,6 +57,8 @@ pub enum UpstreamHealth {
         /// HTTP status of the answer.
         status: u16,
     },
+    /// The upstream is a LiteLLM without a database. It knows its master key alone, and was sent another one.
+    KeyUnknown,
     /// The upstream did not answer.
     Unreachable {
         /// Reason in words.

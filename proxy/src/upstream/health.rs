@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{HeaderValue, Uri};
+use http::{HeaderValue, StatusCode, Uri};
 use platform_core::{
     control::UpstreamHealth,
     json::{self, Bounds},
@@ -18,6 +18,8 @@ const MAX_ANSWER: usize = 4 << 20;
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(5);
 /// Paths at which LiteLLM shows its version: to holders of the key since 1.100 or so, to every client before.
 const VERSION_PATHS: [&str; 2] = ["/health/readiness/details", "/health/readiness"];
+/// Type of LiteLLM's error for a key that it cannot look up.
+const NO_DATABASE: &str = "no_db_connection";
 
 #[derive(Deserialize)]
 struct Models {
@@ -27,6 +29,17 @@ struct Models {
 #[derive(Deserialize)]
 struct Model {
     id: String,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    error: FailureDetail,
+}
+
+#[derive(Deserialize)]
+struct FailureDetail {
+    #[serde(rename = "type")]
+    kind: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -49,7 +62,7 @@ impl Upstream {
     async fn query_health(&self, authorization: Option<&HeaderValue>) -> Result<UpstreamHealth, QueryError> {
         let (status, body) = self.get(Uri::from_static("/v1/models"), authorization, MAX_ANSWER).await?;
         if !status.is_success() {
-            return Ok(UpstreamHealth::Refused { status: status.as_u16() });
+            return Ok(refused(status, &body));
         }
         let list: Models = parse(&body).ok_or_else(|| {
             QueryError::Unanswered("its answer to GET /v1/models is not a list of models".to_owned())
@@ -65,6 +78,16 @@ impl Upstream {
     }
 }
 
+/// Returns what an answer with an error says of the upstream. LiteLLM looks keys up in its database. Without one, it
+/// answers 400 to a key that is not its master key.
+fn refused(status: StatusCode, body: &[u8]) -> UpstreamHealth {
+    let kind = parse::<Failure>(body).and_then(|failure| failure.error.kind);
+    match kind.as_deref() {
+        Some(NO_DATABASE) => UpstreamHealth::KeyUnknown,
+        _ => UpstreamHealth::Refused { status: status.as_u16() },
+    }
+}
+
 fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
     json::from_slice(body, Bounds::of(MAX_ANSWER)).ok()
 }
@@ -73,6 +96,17 @@ fn parse<T: DeserializeOwned>(body: &[u8]) -> Option<T> {
 mod tests {
     use super::*;
     use crate::raw_nest::raw_nest;
+
+    #[test]
+    fn a_key_without_a_database_is_told() {
+        let measured =
+            br#"{"error":{"message":"No connected db.","type":"no_db_connection","param":null,"code":"400"}}"#;
+        assert_eq!(refused(StatusCode::BAD_REQUEST, measured), UpstreamHealth::KeyUnknown);
+        for other in [&br#"{"error":{"type":null}}"#[..], b"{}", b""] {
+            let health = refused(StatusCode::BAD_REQUEST, other);
+            assert_eq!(health, UpstreamHealth::Refused { status: 400 }, "control");
+        }
+    }
 
     #[test]
     fn an_answer_beyond_its_bounds_is_no_list() {

@@ -19,6 +19,20 @@ async fn doctor_reports_a_rejected_key() {
     assert!(upstream["fix"].as_str().unwrap().contains("upstream.key_file"), "{upstream}");
 }
 
+/// LiteLLM without a database answers 400 to each key but its master key, as it was measured.
+#[tokio::test]
+async fn doctor_tells_of_a_missing_database() {
+    let rejecting = KeyRejectingUpstream::without_database().await;
+    let world = World::in_front_of(ScriptedUpstream::start().await.unwrap(), &rejecting.base_url(), "").await;
+    let outcome = world.sluice().run(&["doctor", "--json"]).await;
+    let report = outcome.result();
+    let checks = report["checks"].as_array().unwrap();
+    let upstream = checks.iter().find(|check| check["name"] == "upstream").unwrap();
+    assert_eq!((outcome.code, &upstream["verdict"]), (Some(69), &"broken".into()), "{outcome:?}");
+    assert!(upstream["found"].as_str().unwrap().contains("a LiteLLM without a database"), "{upstream}");
+    assert!(upstream["fix"].as_str().unwrap().contains("master key"), "{upstream}");
+}
+
 /// The proxy refuses calls by itself by then. It is not blamed, and the checks behind it are made.
 #[tokio::test]
 async fn doctor_tells_the_upstream_from_the_proxy() {

@@ -142,6 +142,38 @@ async fn init_writes_no_key_that_is_refused() {
 }
 
 #[tokio::test]
+async fn init_tells_of_litellm_without_a_database() {
+    let upstream = KeyRejectingUpstream::without_database().await;
+    let place = Place::new();
+    let (url, key) = (upstream.base_url(), place.given_key());
+    let arguments = ["--upstream", &url, "--key-file", &key, "--yes"];
+    let refused = place.init(&arguments).await;
+    assert_eq!((refused.code, place.is_untouched()), (Some(69), true), "{refused:?}");
+    for words in
+        [&format!("cannot look up the key from {key}"), "give LiteLLM's master key", "`database_url`"]
+    {
+        assert!(refused.stderr.contains(words), "{words} is not in {}", refused.stderr);
+    }
+    let forced = place.init(&[&arguments[..], &["--force"]].concat()).await;
+    assert_eq!(forced.code, Some(0), "control: {forced:?}");
+    assert!(forced.stdout.contains("note      the key is not proven"), "{forced:?}");
+}
+
+/// The scripted upstream lists its models to everyone, as some model APIs do.
+#[tokio::test]
+async fn init_says_that_a_key_is_not_proven() {
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let place = Place::new();
+    let (url, key) = (upstream.base_url(), place.given_key());
+    let wrote = place.init(&["--upstream", &url, "--key-file", &key, "--yes"]).await;
+    assert_eq!(wrote.code, Some(0), "{wrote:?}");
+    assert!(wrote.stdout.contains("note      the key is not proven"), "{wrote:?}");
+    let keyless = Place::new().init(&["--upstream", &url, "--no-key", "--yes"]).await;
+    assert_eq!(keyless.code, Some(0), "control: {keyless:?}");
+    assert!(!keyless.stdout.contains("proven"), "control: there is no key: {keyless:?}");
+}
+
+#[tokio::test]
 async fn init_prints_commands_that_work_in_succession() {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let place = Place::new();

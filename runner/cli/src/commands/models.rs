@@ -62,7 +62,7 @@ pub(super) async fn models(context: &Context, arguments: Arguments) -> Result<Ex
     }
     let offered = match &health {
         UpstreamHealth::Ready { models, .. } => models.as_slice(),
-        UpstreamHealth::Refused { .. } | UpstreamHealth::Unreachable { .. } => {
+        UpstreamHealth::Refused { .. } | UpstreamHealth::KeyUnknown | UpstreamHealth::Unreachable { .. } => {
             writeln!(io::stderr(), "note: the upstream {}", terminal::safe(&upstream_in_words(&health)))?;
             &[]
         }

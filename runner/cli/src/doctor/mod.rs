@@ -33,7 +33,7 @@ pub(crate) use self::{
     obstacles::obstacles,
     relay::{credential_check, relay_check},
     tools::tools_check,
-    upstream::{UpstreamProblem, in_words as upstream_in_words},
+    upstream::{NO_DATABASE, OR_DATABASE, UpstreamProblem, in_words as upstream_in_words},
 };
 
 const DOCKER: &str = "docker";

@@ -32,8 +32,18 @@ impl UpstreamProblem {
             }),
             UpstreamHealth::Refused { status: status @ 500.. } => Some(Self {
                 found: format!("the upstream answers {status} to GET /v1/models"),
-                fix: "look at its log".to_owned(),
+                fix: "look at its log; LiteLLM without the Python package prisma answers so to a wrong key"
+                    .to_owned(),
             }),
+            UpstreamHealth::KeyUnknown => {
+                let file = key_file.map_or_else(String::new, |file| format!(" in {}", file.display()));
+                Some(Self {
+                    found: format!("the upstream cannot look up the key{file}: {NO_DATABASE}"),
+                    fix: format!(
+                        "write LiteLLM's master key into upstream.key_file, then run `sluice reload`; {OR_DATABASE}"
+                    ),
+                })
+            }
             UpstreamHealth::Refused { .. } => None,
             UpstreamHealth::Unreachable { reason } => Some(Self {
                 found: format!("the upstream cannot be reached: {reason}"),
@@ -51,6 +61,11 @@ impl UpstreamProblem {
     }
 }
 
+/// Cause of [`UpstreamHealth::KeyUnknown`].
+pub(crate) const NO_DATABASE: &str = "it is a LiteLLM without a database, which takes its master key alone";
+/// Other fix of it.
+pub(crate) const OR_DATABASE: &str = "virtual keys need LiteLLM's `database_url`";
+
 /// Returns an upstream without a problem in words.
 pub(crate) fn in_words(health: &UpstreamHealth) -> String {
     match health {
@@ -61,8 +76,11 @@ pub(crate) fn in_words(health: &UpstreamHealth) -> String {
             format!("{version}, {}", crate::plural::counted(models.len(), "model"))
         }
         UpstreamHealth::Refused { status } => {
-            format!("has no list of models: it answers {status} to GET /v1/models")
+            format!(
+                "has no list of models: it answers {status} to GET /v1/models; the first call proves the key"
+            )
         }
+        UpstreamHealth::KeyUnknown => NO_DATABASE.to_owned(),
         UpstreamHealth::Unreachable { reason } => reason.clone(),
     }
 }
@@ -82,5 +100,8 @@ mod tests {
         assert!(named.contains("the key in /etc/key (status 401)"), "{named}");
         assert!(refused(503, None).is_some());
         assert_eq!(refused(404, None), None, "it may have no list of models");
+        let unknown = UpstreamProblem::of(&UpstreamHealth::KeyUnknown, Some(Path::new("/etc/key")));
+        let words = "cannot look up the key in /etc/key: it is a LiteLLM without a database";
+        assert!(unknown.unwrap().to_string().contains(words));
     }
 }

@@ -186,7 +186,9 @@ impl Interview<'_> {
     pub(super) fn model(&self, health: &UpstreamHealth) -> Result<Option<String>, Error> {
         let offered = match health {
             UpstreamHealth::Ready { models, .. } => models.as_slice(),
-            UpstreamHealth::Refused { .. } | UpstreamHealth::Unreachable { .. } => &[],
+            UpstreamHealth::Refused { .. }
+            | UpstreamHealth::KeyUnknown
+            | UpstreamHealth::Unreachable { .. } => &[],
         };
         if let Some(model) = &self.arguments.model {
             let is_offered = offered.is_empty() || offers(offered, model.as_str());

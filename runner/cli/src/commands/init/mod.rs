@@ -23,7 +23,7 @@ use self::{
 };
 use super::{Error, dispatch, exit::Exit};
 use crate::{
-    doctor::UpstreamProblem,
+    doctor::{NO_DATABASE, OR_DATABASE, UpstreamProblem},
     setup::{self, Dialogue, Draft, Site, ask_upstream},
 };
 
@@ -121,7 +121,7 @@ pub(super) fn init(
     site.write(&draft, writes_key)?;
     let report = Report {
         problem: problem(&health, &answers),
-        notes: docker_problem(&settings)?,
+        notes: unproven_key(&health, &answers).into_iter().chain(docker_problem(&settings)?).collect(),
         exposures: settings.exposures(Some(site.configuration())),
         is_configured: named.as_deref() == Some(site.configuration()),
         key_was_exported,
@@ -151,10 +151,35 @@ fn problem(health: &UpstreamHealth, answers: &Answers) -> Option<UpstreamProblem
             found: format!("{} refuses calls without a key (status {status})", answers.base_url),
             fix: "give a key with --key-file".to_owned(),
         }),
+(UpstreamHealth::KeyUnknown, Some(key)) => Some(UpstreamProblem {
+            found: format!(
+                "{} cannot look up the key from {}: {NO_DATABASE}",
+                answers.base_url,
+                key.origin.in_words()
+            ),
+            fix: format!("give LiteLLM's master key with --key-file; {OR_DATABASE}"),
+        }),
         (UpstreamHealth::Unreachable { reason }, _) => {
             Some(UpstreamProblem::unreachable(&answers.base_url, reason))
         }
         _ => Some(problem),
+    }
+}
+
+/// Says that nothing has checked the key, if so. LiteLLM checks it before it lists models; others may list them to
+/// everyone.
+fn unproven_key(health: &UpstreamHealth, answers: &Answers) -> Option<String> {
+    answers.key.given()?;
+    match health {
+        UpstreamHealth::Ready { version: Some(_), .. } => None,
+        UpstreamHealth::Ready { version: None, .. } => Some(
+            "the key is not proven: the upstream states no version of LiteLLM, and may list models without a key. \
+             `sluice run` shows whether it takes it"
+                .to_owned(),
+        ),
+        UpstreamHealth::Refused { .. } | UpstreamHealth::KeyUnknown | UpstreamHealth::Unreachable { .. } => {
+            Some("the key is not proven: `sluice run` shows whether the upstream takes it".to_owned())
+        }
     }
 }
 
