@@ -97,6 +97,11 @@ impl Exchange {
         self.call_id
     }
 
+    /// Returns the model that the call asks for, empty once it is settled.
+    pub(super) fn model(&self) -> &str {
+        self.builder.as_ref().map_or("", |builder| builder.model())
+    }
+
     /// Returns whether the call is not settled yet.
     pub(super) const fn is_open(&self) -> bool {
         self.builder.is_some()

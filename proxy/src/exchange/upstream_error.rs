@@ -21,7 +21,7 @@ use super::{
     body::Body, call::Exchange, forward::Answer, observe, passed, redact, rewrite, serve::wait_until_durable,
 };
 use crate::{
-    refusal,
+    refusal::{self, Refused},
     server::Ingress,
     upstream::{Connection, ReadError},
 };
@@ -94,7 +94,8 @@ pub(super) async fn respond(
     let dialect = exchange.route().dialect();
     let (text, outcome) = read(&mut exchange, body, connection).await;
     if concerns_own_access(head.status, &text) {
-        return refuse_access(&mut exchange, head.status, outcome).await;
+        let refused = refused_access(&exchange, &text, detail);
+        return refuse_access(&mut exchange, head.status, (refused, outcome)).await;
     }
     if detail == ErrorDetail::Generic {
         let reason = gateway_refusal(head.status, &text);
@@ -122,10 +123,28 @@ pub(super) async fn respond(
 }
 
 /// Refuses a call that the upstream did not serve because of Sluicegate's own access.
-async fn refuse_access(exchange: &mut Exchange, status: StatusCode, outcome: Outcome) -> Response<Body> {
+async fn refuse_access(
+    exchange: &mut Exchange,
+    status: StatusCode,
+    (refused, outcome): (Refused, Outcome),
+) -> Response<Body> {
     exchange.context().upstream.target().log_refused_access(status);
-    wait_until_durable(exchange.settle_mapped(Refusal::UpstreamAuth, outcome)).await;
-    Body::refusal(&Refusal::UpstreamAuth.into(), exchange.route().dialect())
+    wait_until_durable(exchange.settle_mapped(refused.reason, outcome)).await;
+    Body::refusal(&refused, exchange.route().dialect())
+}
+
+/// Returns the refusal for an error about Sluicegate's own access. It names a model that LiteLLM's virtual key lacks,
+/// but not to a gateway, which sorts errors by their words.
+fn refused_access(exchange: &Exchange, text: &[u8], detail: ErrorDetail) -> Refused {
+    let refused = Refused::from(Refusal::UpstreamAuth);
+    if detail == ErrorDetail::Generic || !is_model_denied(text) {
+        return refused;
+    }
+    let model = exchange.model();
+    tracing::error!(call = %exchange.call_id(), model, "the upstream's key may not use this model: add it to the key, or choose another for the agent");
+    refused.saying(format!(
+        "the gateway's key may not use model {model}: its operator must add the model to that key, or set another"
+    ))
 }
 
 /// Reads the upstream's error, nothing if that is too long or broke off. Also returns how the call ended.
@@ -162,7 +181,8 @@ pub(super) async fn replace_document(
     };
     let Some(redacted) = redacted else {
         if reports_own_budget(&text) {
-            return refuse_access(exchange, head.status, Outcome::StreamError).await;
+            let refused = Refusal::UpstreamAuth.into();
+            return refuse_access(exchange, head.status, (refused, Outcome::StreamError)).await;
         }
         let reason = match detail {
             ErrorDetail::Generic if reports_too_long(&text) => Refusal::ContextOverflow,
@@ -206,8 +226,17 @@ fn concerns_own_access(status: StatusCode, text: &[u8]) -> bool {
 }
 
 fn reports_own_budget(text: &[u8]) -> bool {
+    has_kind(text, "budget_exceeded")
+}
+
+/// Returns whether LiteLLM says that the model is not among those of Sluicegate's virtual key.
+fn is_model_denied(text: &[u8]) -> bool {
+    has_kind(text, "key_model_access_denied")
+}
+
+fn has_kind(text: &[u8], kind: &str) -> bool {
     let document: Option<ErrorDocument<'_>> = json::from_slice(text, Bounds::of(MAX_ERROR)).ok();
-    document.is_some_and(|document| document.error.kind.as_deref() == Some("budget_exceeded"))
+    document.is_some_and(|document| document.error.kind.as_deref() == Some(kind))
 }
 
 /// Returns the refusal that replaces an error for a gateway. Providers repeat what an agent wrote, and a

@@ -33,6 +33,28 @@ async fn doctor_tells_of_a_missing_database() {
     assert!(upstream["fix"].as_str().unwrap().contains("master key"), "{upstream}");
 }
 
+/// A virtual key of LiteLLM lists its own models alone.
+#[tokio::test]
+async fn doctor_names_models_outside_the_key() {
+    let agent = |models: &str| {
+        format!(
+            "[agents.'team:models']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['true']\nmodel = 'fake'\nmodels = {models}\n"
+        )
+    };
+    let agents = async |models: &str| {
+        let outcome = World::with(&agent(models)).await.sluice().run(&["doctor", "--json"]).await;
+        let report = outcome.result();
+        let checks = report["checks"].as_array().unwrap();
+        checks.iter().find(|check| check["name"] == "agents").unwrap().clone()
+    };
+    let outside = agents("['fake', 'gpt-outside']").await;
+    assert_eq!(outside["verdict"], "broken", "{outside}");
+    let said = "team:models: the gateway's key may not use gpt-outside of its `models`";
+    assert!(outside["found"].as_str().unwrap().contains(said), "{outside}");
+    let inside = agents("['fake', 'fake-words50']").await;
+    assert_eq!(inside["verdict"], "ok", "control: {inside}");
+}
+
 /// The proxy refuses calls by itself by then. It is not blamed, and the checks behind it are made.
 #[tokio::test]
 async fn doctor_tells_the_upstream_from_the_proxy() {

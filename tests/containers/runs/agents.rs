@@ -230,7 +230,7 @@ async fn check_says_which_agents_cannot_run_and_why() {
     for (line, expected) in lines.iter().zip([
         "cannot run  a:gateway: gateway g cannot be reached: cannot read the gateway's token ",
         "cannot run  a:image: image no-such-image:1 is not on this host: `docker pull no-such-image:1` or build it",
-        "cannot run  a:model: the upstream does not offer its model no-such-model: set `model` to one of ",
+        "cannot run  a:model: the upstream does not offer its model no-such-model to the gateway's key: add it there, or set `model` to one of ",
         "cannot run  a:models: its model fake is not among its `models`: add it there, or set `model` to one of fake-words3",
         "cannot run  a:volume: volume no-such-volume is not on this host: `docker volume create no-such-volume`",
         "ok          sandbox:agent",

@@ -71,6 +71,21 @@ async fn our_own_budget_errors_are_hidden() {
     }
 }
 
+/// LiteLLM answers 403 for a model outside its virtual key, as it was measured.
+#[tokio::test]
+async fn a_model_outside_the_key_is_named() {
+    let message = "The requested model 'm' is not available for this API key, ...";
+    let denied = error("403 Forbidden", "", message, "key_model_access_denied");
+    let (answer, record, _) = told(&denied).await;
+    assert_eq!((answer.status.as_u16(), record.status), (502, 403));
+    assert_eq!(record.refusal, Some(Refusal::UpstreamAuth));
+    let said =
+        "the gateway's key may not use model m: its operator must add the model to that key, or set another";
+    assert_eq!(answer.json()["error"]["message"], said);
+    let (other, ..) = told(&error("403 Forbidden", "", "no", "auth_error")).await;
+    assert!(other.text().contains("does not accept the gateway's own access"), "control: {}", other.text());
+}
+
 #[tokio::test]
 async fn when_to_come_again_is_told_as_sdks_read_it() {
     for (headers, expected) in [

@@ -379,8 +379,10 @@ impl AdvisedCall<'_> {
             }
             Refusal::UpstreamTimeout => self.explain_timeout(),
             Refusal::UpstreamAuth => {
-                explain(&format!("the upstream answered {status}: it does not take the proxy's own key, or its money is used up"))
+                let why = "it does not take the proxy's own key, the key may not use the model, or its money is used up";
+                explain(&format!("the upstream answered {status}: {why}"))
                     .command("sluice doctor")
+                    .command("sluice models")
                     .setting("upstream", "key_file", None)
             }
             Refusal::UpstreamRefused => {

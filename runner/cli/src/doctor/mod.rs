@@ -180,7 +180,10 @@ fn agents_check(statuses: &[AgentStatus]) -> Check {
             format!("{}: {}", agent.id, reasons.join("; "))
         }
     };
-    let is_fault = |agent: &&AgentStatus| agent.block_reasons.iter().any(BlockReason::is_fault);
+    // A model that the gateway's key may not use blocks no agent. It fails each call that names it.
+    let fails =
+        |reason: &BlockReason| reason.is_fault() || matches!(reason, BlockReason::SomeNotOffered { .. });
+    let is_fault = |agent: &&AgentStatus| agent.block_reasons.iter().any(fails);
     let faults: Vec<_> = statuses.iter().filter(is_fault).map(line).collect();
     if faults.is_empty() {
         let lines: Vec<_> = statuses.iter().map(line).collect();

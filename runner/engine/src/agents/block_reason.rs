@@ -52,6 +52,11 @@ pub enum BlockReason {
         /// Number of models that it offers besides.
         others: usize,
     },
+    /// The upstream does not offer some of the agent's granted models, but that which it asks for by default.
+    SomeNotOffered {
+        /// These models.
+        models: Vec<ModelName>,
+    },
 }
 
 impl BlockReason {
@@ -67,6 +72,7 @@ impl BlockReason {
             Self::NoModel => "model_missing",
             Self::NotGranted { .. } => "model_not_granted",
             Self::NotOffered { .. } => "model_not_offered",
+            Self::SomeNotOffered { .. } => "models_not_offered",
         }
     }
 
@@ -77,12 +83,12 @@ impl BlockReason {
 
     /// Returns whether some requests run in spite of the reason.
     pub const fn is_advisory(&self) -> bool {
-        matches!(self, Self::NoModel)
+        matches!(self, Self::NoModel | Self::SomeNotOffered { .. })
     }
 
     /// Returns whether this host or its configuration has a fault.
     pub const fn is_fault(&self) -> bool {
-        !matches!(self, Self::NoModel | Self::NotInstalled(_))
+        !matches!(self, Self::NoModel | Self::NotInstalled(_) | Self::SomeNotOffered { .. })
     }
 
     /// Returns whether the reason prevents the creation of a container.
@@ -124,8 +130,12 @@ impl fmt::Display for BlockReason {
             }
             Self::NotOffered { model, offered, others } => {
                 let offered = offered.join(", ");
-                write!(f, "the upstream does not offer its model {model}: set `model` to one of {offered}")?;
+                write!(f, "the upstream does not offer its model {model} to the gateway's key: add it there, or set `model` to one of {offered}")?;
                 if *others > 0 { write!(f, ", and {others} more") } else { Ok(()) }
+            }
+            Self::SomeNotOffered { models } => {
+                let models: Vec<_> = models.iter().map(ModelName::as_str).collect();
+                write!(f, "the gateway's key may not use {} of its `models`: add them to the key, or remove them here", models.join(", "))
             }
         }
     }
@@ -172,7 +182,13 @@ fn model_reason(agent: &Agent, model: Option<&str>, facts: &HostFacts) -> Option
     if !is_granted {
         return Some(BlockReason::NotGranted { model: model.to_owned(), models: agent.models.clone() });
     }
-    let all = facts.models.as_ref().filter(|all| !all.iter().any(|offer| offers(offer, model)))?;
+    let all = facts.models.as_ref()?;
+    let is_offered = |model: &str| all.iter().any(|offer| offers(offer, model));
+    if is_offered(model) {
+        let lacking: Vec<_> =
+            agent.models.iter().filter(|model| !is_offered(model.as_str())).cloned().collect();
+        return (!lacking.is_empty()).then_some(BlockReason::SomeNotOffered { models: lacking });
+    }
     let offered = all.iter().take(MAX_EXAMPLES).cloned().collect();
     let others = all.len().saturating_sub(MAX_EXAMPLES);
     Some(BlockReason::NotOffered { model: model.to_owned(), offered, others })
@@ -277,19 +293,24 @@ mod tests {
     #[test]
     fn an_agent_without_a_usable_model_is_blocked() {
         let file = "[agents.'a:b']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodels = ['one', 'two']\n";
-        let codes = |entry: &str, default: Option<&str>| {
+        let codes_of_key = |entry: &str, default: Option<&str>, offered: &str| {
             let file = Some(("s.toml".into(), format!("{file}{entry}")));
             let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
             let facts = HostFacts {
                 docker: Ok(MissingOnDocker::default()),
-                models: Some(vec!["*".to_owned()]),
+                models: Some(vec![offered.to_owned()]),
                 gateways: BTreeMap::new(),
             };
             let statuses = judge(&settings.agents, default, &facts);
             let agent = statuses.iter().find(|agent| agent.id.as_str() == "a:b").unwrap();
             agent.block_reasons.iter().map(|reason| format!("{} {reason}", reason.code())).collect::<Vec<_>>()
         };
+        let codes = |entry: &str, default: Option<&str>| codes_of_key(entry, default, "*");
         assert!(codes("model = 'one'", None).is_empty() && codes("", Some("two")).is_empty());
+        // A virtual key of LiteLLM shows only its own models.
+        let said = codes_of_key("model = 'one'", None, "one");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(said[0].starts_with("models_not_offered the gateway's key may not use two of"), "{said:?}");
         // Control: an agent can run if its requests name the model.
         let file = Some(("s.toml".into(), file.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
