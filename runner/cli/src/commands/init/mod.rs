@@ -151,7 +151,7 @@ fn problem(health: &UpstreamHealth, answers: &Answers) -> Option<UpstreamProblem
             found: format!("{} refuses calls without a key (status {status})", answers.base_url),
             fix: "give a key with --key-file".to_owned(),
         }),
-(UpstreamHealth::KeyUnknown, Some(key)) => Some(UpstreamProblem {
+        (UpstreamHealth::KeyUnknown, Some(key)) => Some(UpstreamProblem {
             found: format!(
                 "{} cannot look up the key from {}: {NO_DATABASE}",
                 answers.base_url,

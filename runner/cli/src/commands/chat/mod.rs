@@ -1,12 +1,13 @@
 //! Implements `sluice chat`: a conversation with an agent, one run for each message.
 //!
-//! On a terminal, Ctrl-C cancels the answer in progress, and ends the conversation at the prompt. Without a terminal, each
-//! line of standard input is a message, and standard output carries the answers.
+//! On a terminal, a person edits lines, and a line that begins with `/` may be a command. Ctrl-C cancels the answer in
+//! progress, and ends the conversation at the prompt. Without a terminal, each line of standard input is a message, and
+//! standard output carries the answers.
 
-use std::{
-    io::{self, BufRead, IsTerminal, Write},
-    thread,
-};
+mod command;
+mod messages;
+
+use std::io::{self, IsTerminal, Write};
 
 use platform_core::{
     grant::Correlation,
@@ -14,7 +15,7 @@ use platform_core::{
     priority::Priority,
 };
 use platform_runtime::{
-    random,
+    random, report,
     settings::DEFAULT_AGENT,
     shutdown::{RunBy, signalled},
     terminal,
@@ -28,9 +29,12 @@ use runner_engine::{
     thread::{ThreadOrder, WhenBusy, read_thread_key},
 };
 use runner_store::Store;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
+use self::{
+    command::{Command, HELP, Typed},
+    messages::Messages,
+};
 use super::{
     Context, Error,
     exit::Exit,
@@ -45,7 +49,10 @@ const SHOWN_TURNS: u32 = 5;
 Examples:
   sluice chat                                   talk to the default agent
   sluice chat --agent claude-code --thread docs  begin a thread of this name, or go on with it
-  printf 'Hi\\nAnd then?\\n' | sluice chat        one message a line, from standard input")]
+  printf 'Hi\\nAnd then?\\n' | sluice chat        one message a line, from standard input
+
+On a terminal, these lines are commands and cost no call: /model [MODEL], /agent [AGENT], /help, /quit.
+Pasted lines are one message.")]
 pub(super) struct Arguments {
     /// Agent to talk to; `claude-code` is short for `sandbox:claude-code`
     #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT", value_parser = parse_agent)]
@@ -84,8 +91,9 @@ pub(super) async fn chat(context: &Context, mut arguments: Arguments) -> Result<
     let store = context.serving_store().await?;
     let (engine, _export) = connect(context, store).await?;
     let is_watched = io::stdin().is_terminal();
-    let chat = Chat { context, engine: &engine, arguments, thread, is_watched };
+    let mut chat = Chat { context, engine: &engine, arguments, thread, is_watched };
     chat.show_history(&engine.store).await?;
+    chat.show_banner()?;
     let exit = Box::pin(chat.answer_all()).await?;
     if is_watched {
         // The last line has the prompt.
@@ -96,21 +104,23 @@ pub(super) async fn chat(context: &Context, mut arguments: Arguments) -> Result<
 
 impl Chat<'_> {
     /// Answers each message; returns the exit code of the last one.
-    async fn answer_all(&self) -> Result<Exit, Error> {
-        let mut messages = read_messages()?;
+    async fn answer_all(&mut self) -> Result<Exit, Error> {
+        let mut messages = if self.is_watched { Messages::typed()? } else { Messages::piped()? };
         let mut exit = Exit::Success;
         loop {
-            if self.is_watched {
-                write!(io::stderr(), "> ")?;
-            }
             let stop = signalled(RunBy::Person)?;
+            // A read that is dropped gives the terminal back with `messages`.
             let message = tokio::select! {
-                message = messages.recv() => message,
+                message = messages.next() => message,
                 () = stop => None,
             };
             let Some(message) = message else { return Ok(exit) };
-            if !message.trim().is_empty() {
-                exit = self.answer(message).await?;
+            match self.typed(&message) {
+                Typed::Nothing => {}
+                Typed::Message => exit = self.answer(message).await?,
+                Typed::Command(Command::Quit) => return Ok(exit),
+                Typed::Command(command) => self.follow(command)?,
+                Typed::Unusable(reason) => tell(&reason)?,
             }
         }
     }
@@ -124,6 +134,44 @@ impl Chat<'_> {
         let model = model.as_ref().map(|model| format!(" --model {}", advice::shell(model.as_str())));
         let model = model.unwrap_or_default();
         format!("sluice chat --agent {agent} --thread {thread} --account {account}{model}")
+    }
+
+    /// Reads what was typed. In a pipe there are no commands.
+    fn typed(&self, message: &str) -> Typed {
+        match Typed::read(message) {
+            Typed::Command(_) | Typed::Unusable(_) if !self.is_watched => Typed::Message,
+            typed => typed,
+        }
+    }
+
+    /// Follows a command of a person. The agent and the model of later messages change only if they fit each other.
+    fn follow(&mut self, command: Command) -> Result<(), Error> {
+        let (agent, model) = match command {
+            Command::Help | Command::Quit => return Ok(io::stderr().write_all(HELP.as_bytes())?),
+            Command::Model(None) | Command::Agent(None) => return self.show_banner(),
+            Command::Model(model) => (self.arguments.agent.clone(), model),
+            // Another agent has a model of its own.
+            Command::Agent(Some(agent)) => (agent, None),
+        };
+        match OrderedAgent::find(&self.context.settings, &agent, model.clone()) {
+            Ok(_) => {
+                (self.arguments.agent, self.arguments.model) = (agent, model);
+                self.show_banner()
+            }
+            Err(error) => tell(&report::chain(&error)),
+        }
+    }
+
+    /// Shows a person who answers, and how to learn more.
+    fn show_banner(&self) -> Result<(), Error> {
+        if !self.is_watched {
+            return Ok(());
+        }
+        let Arguments { agent, model, .. } = &self.arguments;
+        let OrderedAgent { model, .. } = OrderedAgent::find(&self.context.settings, agent, model.clone())?;
+        let thread = terminal::safe(self.thread.as_str());
+        writeln!(io::stderr(), "agent {agent}, model {model}, thread {thread}; /help lists commands")?;
+        Ok(())
     }
 
     async fn answer(&self, question: String) -> Result<Exit, Error> {
@@ -178,15 +226,8 @@ impl Chat<'_> {
     }
 }
 
-/// Reads lines of standard input on a thread of its own: a pending read must not keep the process alive.
-fn read_messages() -> io::Result<mpsc::Receiver<String>> {
-    let (read, messages) = mpsc::channel(1);
-    thread::Builder::new().name("stdin".to_owned()).spawn(move || {
-        for line in io::stdin().lock().lines().map_while(Result::ok) {
-            if read.blocking_send(line).is_err() {
-                return;
-            }
-        }
-    })?;
-    Ok(messages)
+/// Tells a person why a command was not followed.
+fn tell(reason: &str) -> Result<(), Error> {
+    writeln!(io::stderr(), "sluice: {}", terminal::safe(reason))?;
+    Ok(())
 }
