@@ -74,6 +74,10 @@ async fn show_tells_end_and_usage_of_each_run() {
     assert!(text.contains("succeeded") && text.contains("an answer") && !text.contains('\x1b'), "{text}");
     let table = world.sluice().run(&["runs", "ls", "-n", "2"]).await.stdout;
     assert!(table.lines().count() == 4 && table.ends_with("there are more: --before bad\n"), "{table}");
+    let bad = table.lines().find(|line| line.starts_with("bad ")).unwrap();
+    assert!(bad.contains(" image_missing ") && bad.ends_with(" q"), "its failure and its question: {table}");
+    let good = world.sluice().run(&["runs", "ls", "--account", "acct-1"]).await.stdout;
+    assert!(good.contains("succeeded  -  "), "control: {good}");
     let unknown = world.sluice().run(&["runs", "show", "r9"]).await;
     assert!(unknown.code == Some(1) && unknown.stderr.starts_with("sluice: no run r9: "), "{unknown:?}");
 }

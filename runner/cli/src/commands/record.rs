@@ -42,13 +42,18 @@ fn waiting_reason(run: &Run, position: Option<QueuePosition>) -> Option<String> 
 
 /// Returns the beginning of the question of `order`, without sequences that would drive the terminal.
 fn question(order: &str) -> Option<String> {
+    beginning_of_question(order, MAX_QUESTION_COLUMNS)
+}
+
+/// Returns at most so many `columns` of the question of `order`, without sequences that would drive the terminal.
+pub(super) fn beginning_of_question(order: &str, columns: usize) -> Option<String> {
     #[derive(Deserialize)]
     struct Order {
         messages: Vec<Message>,
     }
     let Order { messages } = json::from_str(order, Bounds::STORED).ok()?;
     let whole = terminal::safe(&messages.last()?.content).replace(['\n', '\t'], " ");
-    let shown = columns::beginning(&whole, MAX_QUESTION_COLUMNS);
+    let shown = columns::beginning(&whole, columns);
     Some(if shown == whole { whole } else { format!("{shown}…") })
 }
 

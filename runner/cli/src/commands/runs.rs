@@ -29,6 +29,9 @@ use super::{
     wait,
 };
 
+/// Most columns of a question in a list.
+const MAX_QUESTION_COLUMNS: usize = 60;
+
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
     /// List runs, newest first
@@ -168,6 +171,8 @@ struct ListedRun<'r> {
     ahead: Option<u64>,
     /// Sums of its receipts, if it has some yet.
     receipts: Option<&'r ReceiptSums>,
+    /// Beginning of its question, unless that was removed.
+    question: Option<String>,
 }
 
 /// Record of a run, for programs.
@@ -260,30 +265,28 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     let page =
         store.list(&Filter { states, account, left_out, agent, before, ..Filter::default() }, number).await?;
     let mut out = io::stdout();
-    let mut ahead = Vec::new();
-    for run in &page.runs {
-        ahead.push(store.ahead(run).await?);
-    }
     let sums = store.receipt_sums(&page.runs).await?;
-    let runs = page.runs.iter().zip(ahead);
+    let mut runs = Vec::new();
+    for run in &page.runs {
+        let ahead = store.ahead(run).await?;
+        let question =
+            record::beginning_of_question(&store.record(&run.run_id).await?.wanted, MAX_QUESTION_COLUMNS);
+        runs.push(ListedRun { run, ahead, receipts: sums.get(&run.run_id), question });
+    }
     if json {
         let more = page.next.is_some();
-        let runs: Vec<_> = runs
-            .map(|(run, ahead)| {
-                let listed = ListedRun { run, ahead, receipts: sums.get(&run.run_id) };
-                for_operators(json!(listed), run)
-            })
-            .collect();
+        let runs: Vec<_> = runs.iter().map(|listed| for_operators(json!(listed), listed.run)).collect();
         let line = json!({ "runs": runs, "more": more, "now_ms": page.now }).to_string();
         writeln!(out, "{}", terminal::safe_json(&line))?;
         return Ok(Exit::Success);
     }
     let mut table = Table::new([
-        "RUN", "STATE", "PRIORITY", "AGENT", "ACCOUNT", "ORDERED", "TOOK", "CALLS", "TOKENS", "COST",
+        "RUN", "STATE", "FAILURE", "PRIORITY", "AGENT", "ACCOUNT", "ORDERED", "TOOK", "CALLS", "TOKENS",
+        "COST", "QUESTION",
     ]);
-    runs.for_each(|(run, ahead)| {
-        table.row(row(&ListedRun { run, ahead, receipts: sums.get(&run.run_id) }, page.now));
-    });
+    for run in &runs {
+        table.row(row(run, page.now));
+    }
     write!(out, "{table}")?;
     if let Some((_, last)) = &page.next {
         writeln!(out, "there are more: --before {last}")?;
@@ -307,11 +310,12 @@ pub(super) fn cost_text(run: &Run, receipts: Option<&ReceiptSums>) -> Option<Str
 }
 
 /// Returns the row of a run.
-fn row(ListedRun { run, ahead, receipts }: &ListedRun<'_>, now: UnixMillis) -> [String; 10] {
+fn row(ListedRun { run, ahead, receipts, question }: &ListedRun<'_>, now: UnixMillis) -> [String; 12] {
     let or_dash = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
     [
         run.run_id.to_string(),
         ahead.map_or_else(|| state_text(run), |ahead| format!("{}, {ahead} ahead", run.state)),
+        or_dash(|run| Some(run.error.as_ref()?.code.code().to_owned())),
         run.priority.to_string(),
         run.agent.to_string(),
         run.account.to_string(),
@@ -323,6 +327,7 @@ fn row(ListedRun { run, ahead, receipts }: &ListedRun<'_>, now: UnixMillis) -> [
             Some(figures::tokens(tokens.input.saturating_add(tokens.output), inexact))
         }),
         cost_text(run, *receipts).unwrap_or_else(|| "-".to_owned()),
+        question.clone().unwrap_or_else(|| "-".to_owned()),
     ]
 }
 

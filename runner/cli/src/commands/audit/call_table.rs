@@ -122,7 +122,7 @@ impl CallTable {
                 if wide {
                     20
                 } else {
-                    8
+                    9
                 }
             }
             Column::Call => 12,
@@ -178,8 +178,9 @@ impl CallTable {
     fn cell(&self, column: Column, record: &ExchangeRecord) -> String {
         match column {
             Column::Time => {
+                // In UTC, and says so, as all times of `sluice` do.
                 let shown = if self.is_wide() { 0..19 } else { 11..19 };
-                record.ts.get(shown).unwrap_or(&record.ts).to_owned()
+                record.ts.get(shown).map_or_else(|| record.ts.clone(), |time| format!("{time}Z"))
             }
             // The last part of the id is enough for `sluice audit show` to find the call.
             Column::Call => {
