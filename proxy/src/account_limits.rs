@@ -1,6 +1,6 @@
 //! Stores the limits that an operator has set for accounts, so that a restart keeps them.
 //!
-//! Such limits replace those of the configuration, and hold until the configuration says something else of that account:
+//! Such limits replace those of the configuration. They hold until the configuration says something else of that account,
 //! also if it was edited while no proxy ran. So each line has what the configuration said when it was written. Other
 //! modules apply the limits.
 

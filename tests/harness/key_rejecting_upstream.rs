@@ -11,9 +11,9 @@ use tokio::{
 /// Way in which LiteLLM rejects a key.
 #[derive(Debug, Clone, Copy)]
 enum Rejection {
-    /// Its database does not know the key.
+    /// Answer of a database that does not know the key.
     Unauthorized,
-    /// It has no database in which to look the key up.
+    /// Lack of a database in which the key could be looked up.
     NoDatabase,
 }
 

@@ -15,7 +15,7 @@ pub(super) const HELP: &str = "\
 Arrow keys edit the line and bring back earlier ones. Pasted lines are one message. Ctrl-C cancels an answer.
 ";
 
-/// What a person has typed.
+/// Text that a person has typed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Typed {
     /// Nothing but spaces.
