@@ -7,7 +7,7 @@ use std::{
 
 use platform_core::{id::RunId, limit::ByteSize};
 
-use super::{beneath::Unreadable, path::RelativePath, size_text::size_text};
+use super::{beneath::Unreadable, path::RelativePath, rules::COUNTED_FACTOR, size_text::size_text};
 
 /// Most problems that one message lists.
 const MAX_LISTED: usize = 8;
@@ -247,9 +247,11 @@ impl fmt::Display for CopyProblem {
             }
             Self::TooDeep { top, max } => write!(f, "{top} has directories nested more than {max} deep"),
             Self::TooManyFiles { found, max } => {
+                // The walk has ended there.
+                let least = if *found > max.saturating_mul(COUNTED_FACTOR) { "at least " } else { "" };
                 write!(
                     f,
-                    "its {found} files and directories exceed the limit of {max}, half of the workspace's ({LARGER})"
+                    "its {least}{found} files and directories exceed the limit of {max}, half of the workspace's ({LARGER})"
                 )
             }
             Self::TooLarge { found, max, largest } => {

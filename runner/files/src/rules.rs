@@ -41,6 +41,9 @@ pub struct CopyBounds {
 /// Part of a workspace that the files of a run may fill: the agent needs space to work in.
 const SHARE_DIVISOR: u64 = 2;
 
+/// Files and directories that are counted, as a multiple of those that may be copied.
+pub(crate) const COUNTED_FACTOR: u64 = 4;
+
 impl CopyBounds {
     /// Returns the bounds of the files for a workspace with these bounds.
     #[must_use]

@@ -56,7 +56,7 @@ impl Selection {
             Scope::All => Vec::new(),
         };
         let take = Take::Rules { scope: rules.scope, include: &rules.include };
-        let walk = SourceWalk::new(&source_dir, &outer_rules, take)?.run()?;
+        let walk = SourceWalk::new(&source_dir, &outer_rules, take)?.run(rules.bounds.files)?;
         let selection = Self::checked(walk, &source_dir, rules.bounds)?;
         if let Some(pattern) = rules.include.unused(selection.entries.iter().map(|entry| &entry.path)) {
             return Err(Error::UnusedPattern { source_dir, pattern: pattern.to_owned() });
@@ -66,7 +66,7 @@ impl Selection {
 
     /// Selects everything in `clone_dir`, a fresh clone of the repository `source_dir`.
     pub(crate) fn of_clone(clone_dir: &Path, source_dir: &Path, bounds: CopyBounds) -> Result<Self, Error> {
-        let walk = SourceWalk::new(clone_dir, &[], Take::Everything)?.run()?;
+        let walk = SourceWalk::new(clone_dir, &[], Take::Everything)?.run(bounds.files)?;
         let selection = Self::checked(walk, source_dir, bounds)?;
         Ok(Self { origin: Origin::Clone, outer_rules: OuterRules::of(source_dir), ..selection })
     }
@@ -78,7 +78,7 @@ impl Selection {
     /// As [`Self::of`].
     pub fn of_repository(clone_dir: &Path, bounds: CopyBounds) -> Result<Self, Error> {
         let source_dir = fs::canonicalize(clone_dir).map_err(Error::io("open the directory", clone_dir))?;
-        let walk = SourceWalk::new(&source_dir, &[], Take::Everything)?.run()?;
+        let walk = SourceWalk::new(&source_dir, &[], Take::Everything)?.run(bounds.files)?;
         let selection = Self::checked(walk, &source_dir, bounds)?;
         Ok(Self { origin: Origin::Clone, ..selection })
     }

@@ -14,7 +14,7 @@ use super::{
     file_name::is_git_dir,
     ignores::{EntryForm, IgnoreRules, OuterRules},
     path::RelativePath,
-    rules::{Patterns, Scope},
+    rules::{COUNTED_FACTOR, Patterns, Scope},
     secrets::{KEY_CHECK_LEN, begins_with_key, may_hold_secrets},
     selected::{SelectedEntry, SelectedForm},
 };
@@ -23,7 +23,6 @@ use super::{
 const MAX_DEPTH: usize = 128;
 /// Most entries that are kept in memory. More are only counted: every bound on files is below this.
 const MAX_ENTRIES: usize = 2_000_000;
-
 /// Sizes of files that are searched for a private key: the shortest is longer, and the longest shorter.
 const KEY_SIZES: RangeInclusive<u64> = 64..=64 << 10;
 
@@ -101,9 +100,12 @@ impl<'r> SourceWalk<'r> {
         })
     }
 
-    /// Walks to the end, and sorts the findings.
-    pub(crate) fn run(mut self) -> Result<Self, Error> {
-        while let Some(dir) = self.pending.pop() {
+    /// Walks to the end, and sorts the findings. A tree with far more than `max_files` is left early: the whole file
+    /// system would take minutes to be refused.
+    pub(crate) fn run(mut self, max_files: u64) -> Result<Self, Error> {
+        while self.count <= max_files.saturating_mul(COUNTED_FACTOR)
+            && let Some(dir) = self.pending.pop()
+        {
             if let Err(errno) = self.list(&dir) {
                 self.note_failure(dir.path, errno)?;
             }

@@ -154,6 +154,13 @@ fn many_files_are_counted_and_refused() {
     let found = problems(fixture.select(&CopyRules::default()));
     println!("100,000 files were walked in {:?}", began.elapsed());
     assert_eq!(found, [CopyProblem::TooManyFiles { found: 100_100, max: 50_000 }]);
+    // The walk of a tree that is larger by far ends early, as that of a whole file system would.
+    let few = CopyBounds { files: 5_000, ..CopyBounds::default() };
+    let found = problems(fixture.select(&CopyRules { bounds: few, ..CopyRules::default() }));
+    let [CopyProblem::TooManyFiles { found: counted, max: 5_000 }] = found[..] else { panic!("{found:?}") };
+    assert!((20_001..=21_101).contains(&counted), "{counted}");
+    let told = found[0].to_string();
+    assert!(told.starts_with(&format!("its at least {counted} files")), "{told}");
     let bounds = CopyBounds { files: 100_100, ..CopyBounds::default() };
     let rules = CopyRules { bounds, ..CopyRules::default() };
     assert_eq!(fixture.select(&rules).unwrap().files(), 100_000, "control");
