@@ -126,7 +126,8 @@ fn changed_settings(before: &Values, after: &Values) -> Vec<String> {
 
 /// Returns the agents that differ, and other settings that the control plane applies after this reload.
 fn changes_for_control_plane(before: &Config, after: &Config) -> Vec<String> {
-    let (agents_before, agents_after) = (&before.settings.agents, &after.settings.agents);
+    let agents_before = &before.settings.agents;
+    let agents_after = &after.settings.agents;
     let agents: BTreeSet<_> = agents_before.keys().chain(agents_after.keys()).collect();
     let agents = agents.into_iter().filter(|id| agents_before.get(*id) != agents_after.get(*id));
     let keys: BTreeSet<_> = before.values.keys().chain(after.values.keys()).collect();

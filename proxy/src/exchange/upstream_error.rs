@@ -95,7 +95,7 @@ pub(super) async fn respond(
     let (text, outcome) = read(&mut exchange, body, connection).await;
     if concerns_own_access(head.status, &text) {
         let refused = refused_access(&exchange, &text, detail);
-        return refuse_access(&mut exchange, head.status, (refused, outcome)).await;
+        return refuse_access(&mut exchange, head.status, &refused, outcome).await;
     }
     if detail == ErrorDetail::Generic {
         let reason = gateway_refusal(head.status, &text);
@@ -126,11 +126,12 @@ pub(super) async fn respond(
 async fn refuse_access(
     exchange: &mut Exchange,
     status: StatusCode,
-    (refused, outcome): (Refused, Outcome),
+    refused: &Refused,
+    outcome: Outcome,
 ) -> Response<Body> {
     exchange.context().upstream.target().log_refused_access(status);
     wait_until_durable(exchange.settle_mapped(refused.reason, outcome)).await;
-    Body::refusal(&refused, exchange.route().dialect())
+    Body::refusal(refused, exchange.route().dialect())
 }
 
 /// Returns the refusal for an error about Sluicegate's own access. It names a model that LiteLLM's virtual key lacks,
@@ -182,7 +183,7 @@ pub(super) async fn replace_document(
     let Some(redacted) = redacted else {
         if reports_own_budget(&text) {
             let refused = Refusal::UpstreamAuth.into();
-            return refuse_access(exchange, head.status, (refused, Outcome::StreamError)).await;
+            return refuse_access(exchange, head.status, &refused, Outcome::StreamError).await;
         }
         let reason = match detail {
             ErrorDetail::Generic if reports_too_long(&text) => Refusal::ContextOverflow,

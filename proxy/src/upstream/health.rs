@@ -32,12 +32,12 @@ struct Model {
 }
 
 #[derive(Deserialize)]
-struct Failure {
-    error: FailureDetail,
+struct KeyRefusal {
+    error: KeyRefusalDetail,
 }
 
 #[derive(Deserialize)]
-struct FailureDetail {
+struct KeyRefusalDetail {
     #[serde(rename = "type")]
     kind: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Upstream {
 /// Returns what an answer with an error says of the upstream. LiteLLM looks keys up in its database. Without one, it
 /// answers 400 to a key that is not its master key.
 fn refused(status: StatusCode, body: &[u8]) -> UpstreamHealth {
-    let kind = parse::<Failure>(body).and_then(|failure| failure.error.kind);
+    let kind = parse::<KeyRefusal>(body).and_then(|refusal| refusal.error.kind);
     match kind.as_deref() {
         Some(NO_DATABASE) => UpstreamHealth::KeyUnknown,
         _ => UpstreamHealth::Refused { status: status.as_u16() },

@@ -43,7 +43,7 @@ pub(super) enum Style {
 }
 
 /// Outcome of telling a running Sluicegate of the new entry.
-enum Service {
+enum ServiceReload {
     /// Nothing runs.
     Absent,
     /// The proxy has read the entry, and `sluice up` does so within moments.
@@ -52,7 +52,7 @@ enum Service {
     NotReloaded(String),
 }
 
-impl Service {
+impl ServiceReload {
     async fn reload(context: &Context) -> Self {
         match DataPlane::at(&context.settings.proxy.control_socket()).reload().await {
             Ok(_reloaded) => Self::Reloaded,
@@ -122,7 +122,7 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
     let text = text()?;
     context.sources.check(&text)?;
     file.write(&text)?;
-    let service = Service::reload(context).await;
+    let service = ServiceReload::reload(context).await;
     let agent = recipe.agent();
     let file = path.display().to_string();
     let mut out = io::stdout();
