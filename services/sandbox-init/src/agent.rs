@@ -6,7 +6,7 @@ use std::{
     fs,
     io::{self, IsTerminal},
     os::unix::process::CommandExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -46,10 +46,10 @@ impl Program {
         self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Creates the directory that `HOME` names, if it is missing: one in `/tmp` is gone with each container. Where it
-    /// cannot be created, the program finds that out itself.
-    fn create_home(&self) {
-        if let Some(home) = self.variable("HOME").map(OsString::from).or_else(|| env::var_os("HOME")) {
+    /// Creates the directory of its home, `home` unless it has a variable of its own: one in `/tmp` is gone with each
+    /// container. Where it cannot be created, the program finds that out itself.
+    pub(crate) fn create_home(&self, home: Option<&Path>) {
+        if let Some(home) = self.variable("HOME").map(Path::new).or(home) {
             fs::create_dir_all(home).ok();
         }
     }
@@ -80,7 +80,6 @@ impl Agent {
             env::set_current_dir(directory)
                 .map_err(|source| Error::Directory { directory: directory.clone(), source })?;
         }
-        program.create_home();
         let name = program.argv.first().map_or(OsStr::new(""), OsString::as_os_str);
         let failed = |source| Error::Execute { program: name.to_owned(), source };
         let child = Command::new(name)

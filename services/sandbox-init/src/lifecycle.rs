@@ -39,6 +39,7 @@ pub(crate) async fn run(command: Vec<OsString>, settings: &InitSettings) -> Resu
         }
     };
 
+    program.create_home(settings.home.as_deref());
     let agent = Agent::start(&program)?;
     let mut serving = pin!(bridges.serve());
     let status = loop {

@@ -19,6 +19,8 @@ pub(crate) struct InitSettings {
     pub(crate) start_file: Option<PathBuf>,
     /// True if the agent gets the address of a model API.
     pub(crate) expects_api: bool,
+    /// Home of the agent, unless the start file names another.
+    pub(crate) home: Option<PathBuf>,
 }
 
 impl InitSettings {
@@ -43,6 +45,7 @@ impl InitSettings {
             entry,
             start_file: value_of(name::env::SANDBOX_START_FILE).map(PathBuf::from),
             expects_api: value_of(name::env::OPENAI_API_BASE).is_some(),
+            home: value_of("HOME").map(PathBuf::from),
         })
     }
 }

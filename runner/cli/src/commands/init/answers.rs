@@ -167,7 +167,9 @@ impl Interview<'_> {
             UpstreamHealth::Unreachable { reason } => {
                 Err(Error::Upstream(UpstreamProblem::unreachable(base_url, &reason)))
             }
-            UpstreamHealth::Ready { .. } | UpstreamHealth::Refused { .. } => Ok(()),
+            UpstreamHealth::Ready { .. } | UpstreamHealth::Refused { .. } | UpstreamHealth::KeyUnknown => {
+                Ok(())
+            }
         }
     }
 
