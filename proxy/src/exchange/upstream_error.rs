@@ -141,10 +141,9 @@ fn refused_access(exchange: &Exchange, text: &[u8], detail: ErrorDetail) -> Refu
     if detail == ErrorDetail::Generic || !is_model_denied(text) {
         return refused;
     }
-    let model = exchange.model();
-    tracing::error!(call = %exchange.call_id(), model, "the upstream's key may not use this model: add it to the key, or choose another for the agent");
     refused.saying(format!(
-        "the gateway's key may not use model {model}: its operator must add the model to that key, or set another"
+        "the gateway's key may not use model {}: its operator must add the model to that key, or set another",
+        exchange.model()
     ))
 }
 
