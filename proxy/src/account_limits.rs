@@ -36,7 +36,7 @@ pub(crate) struct SetLimits {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum LimitLine {
-    Set { account: AccountId, limits: SetLimits },
+    Set { account: AccountId, limits: Box<SetLimits> },
     Forgotten(AccountId),
 }
 
@@ -51,7 +51,7 @@ impl AccountLimits {
         let mut set = BTreeMap::new();
         for line in lines {
             match line {
-                LimitLine::Set { account, limits } => set.insert(account, limits),
+                LimitLine::Set { account, limits } => set.insert(account, *limits),
                 LimitLine::Forgotten(account) => set.remove(&account),
             };
         }
@@ -110,7 +110,7 @@ impl AccountLimits {
 }
 
 fn set_line(account: &AccountId, limits: SetLimits) -> LimitLine {
-    LimitLine::Set { account: account.clone(), limits }
+    LimitLine::Set { account: account.clone(), limits: Box::new(limits) }
 }
 
 #[cfg(test)]

@@ -192,8 +192,7 @@ impl App {
             .map_err(Error::Thread)?;
         let (data_plane, threads) = start_threads(&config, &shared_state, shared_listener)?;
         let setup = ListenerSetup::of(proxy, stored.registry, shared);
-        let runs = Runs::new(setup, stored.recovered, run_defaults, data_plane);
-        open_runs(&runs, &config).await?;
+        let runs = open_runs(Runs::new(setup, stored.recovered, run_defaults, data_plane), &config).await?;
         let stop = Shutdown::new();
         Ok(Self {
             socket,
@@ -363,14 +362,14 @@ fn prepare_host(proxy: &settings::Proxy) -> Result<(), Error> {
 
 /// Opens the runs that were open before, then those of the configuration. A run that cannot be opened is tried again
 /// later: it must not keep the others from being served. At last, calls on the shared listener are accepted.
-async fn open_runs(runs: &Runs, config: &Config) -> Result<(), Error> {
+async fn open_runs(runs: Runs, config: &Config) -> Result<Runs, Error> {
     let path = config.settings.proxy.persisted_runs_dir();
     let restored = runs.restore().await.map_err(|source| Error::State { path, source })?;
     let configured = &config.settings.runs;
     let not_open = runs.open_static(&StaticRuns::new(), configured, Duration::ZERO).await.len();
     tracing::info!(restored, configured = configured.len(), not_open, "runs are open");
     runs.listen().await;
-    Ok(())
+    Ok(runs)
 }
 
 /// Notifies the service manager that every thread responds, as long as it is polled.

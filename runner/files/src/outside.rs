@@ -25,7 +25,7 @@ const LOST_FOUND: &str = "lost+found";
 /// Files beside the directory of a run's files. They are in no diff and in no commit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutsideFiles {
-    /// Number of files and links, or [`MAX_ENTRIES`] if there are more entries.
+    /// Number of files and links, or the most that are counted, if there are more.
     pub files: u64,
     /// The first names in the workspace, sorted; that of a directory ends with a slash.
     pub names: Vec<String>,

@@ -53,9 +53,7 @@ const STORE_RETRY_DELAY: Duration = Duration::from_secs(2);
 pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     let settings = &context.settings;
     let plan = plan(context)?;
-    // A wrong file is found now, and not by the first agent.
-    settings.connections.key_file.as_ref().map(SealingKeys::read).transpose()?;
-    warn_of_ignored_settings(&settings.telemetry);
+    check_settings(settings)?;
     let store_problem = store_problem(context).await?;
     let data_plane = DataPlane::at(&settings.proxy.control_socket());
     let catalog = Arc::new(Catalog::of(settings));
@@ -118,6 +116,13 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     served?;
     writeln!(io::stdout(), "stopped")?;
     Ok(Exit::Success)
+}
+
+/// Looks at settings whose faults would show only later: a wrong file is found now, and not by the first agent.
+fn check_settings(settings: &Settings) -> Result<(), Error> {
+    settings.connections.key_file.as_ref().map(SealingKeys::read).transpose()?;
+    warn_of_ignored_settings(&settings.telemetry);
+    Ok(())
 }
 
 /// Shows other commands that this process executes runs.

@@ -257,23 +257,10 @@ impl Agent {
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.")
                 .at_least(&limit::sandbox::LEAST_MILLI_CPU)
                 .or(limit::sandbox::MILLI_CPU),
-            tmp_size: field("tmp_size", "Size of `/tmp`, and of `/var/tmp`. What is in them counts as `memory`.")
-                .at_least(&limit::sandbox::LEAST_SCRATCH)
-                .or(limit::sandbox::TMP),
-            shm_size: field("shm_size", "Size of `/dev/shm`. What is in it counts as `memory`.")
-                .at_least(&limit::sandbox::LEAST_SCRATCH)
-                .or(limit::sandbox::SHM),
-            bridge_port: field(
-                "bridge_port",
-                "Port of `localhost` at which the agent finds the model API. Move it if a program of the agent needs 8080 itself.",
-            )
-            .at_least(&1_u16)
-            .or(BRIDGE_PORT),
-            output_capture_limit: field(
-                "output_capture_limit",
-                "Bytes kept of each of stdout and stderr: the beginning and the end, without the middle.",
-            )
-            .renamed_from("output").or(limit::sandbox::OUTPUT),
+            tmp_size: read_tmp_size(section),
+            shm_size: read_shm_size(section),
+            bridge_port: read_bridge_port(section),
+            output_capture_limit: read_output_capture_limit(section),
             warm_pool_size: read_warm_pool_size(section),
             keep: read_keep(section),
         }
@@ -289,6 +276,37 @@ fn read_gateway_agent(section: &Section<'_>) -> String {
         section.reject(NAME, error.to_string());
     }
     agent
+}
+
+/// Reads the size of its output that is kept.
+fn read_output_capture_limit(section: &Section<'_>) -> ByteSize {
+    let field = section.field(
+        "output_capture_limit",
+        "Bytes kept of each of stdout and stderr: the beginning and the end, without the middle.",
+    );
+    field.renamed_from("output").or(limit::sandbox::OUTPUT)
+}
+
+/// Reads the size of its temporary files.
+fn read_tmp_size(section: &Section<'_>) -> ByteSize {
+    let field =
+        section.field("tmp_size", "Size of `/tmp`, and of `/var/tmp`. What is in them counts as `memory`.");
+    field.at_least(&limit::sandbox::LEAST_SCRATCH).or(limit::sandbox::TMP)
+}
+
+/// Reads the size of its shared memory.
+fn read_shm_size(section: &Section<'_>) -> ByteSize {
+    let field = section.field("shm_size", "Size of `/dev/shm`. What is in it counts as `memory`.");
+    field.at_least(&limit::sandbox::LEAST_SCRATCH).or(limit::sandbox::SHM)
+}
+
+/// Reads the port at which it finds the model API.
+fn read_bridge_port(section: &Section<'_>) -> u16 {
+    let field = section.field(
+        "bridge_port",
+        "Port of `localhost` at which the agent finds the model API. Move it if a program of the agent needs 8080 itself.",
+    );
+    field.at_least(&1_u16).or(BRIDGE_PORT)
 }
 
 /// Reads the number of its warm containers.
