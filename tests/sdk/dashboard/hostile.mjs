@@ -87,7 +87,11 @@ const CASES = {
       await visit.page.goto(`${control.origin}/?${name}#${encodeURIComponent(text)}`);
       await idle(visit.page);
       const link = visit.page.locator("a").first();
-      if ((await link.count()) > 0) await link.click();
+      if ((await link.count()) > 0) {
+        await link.click();
+        // The browser runs the script of an address after the click.
+        await visit.page.waitForFunction(() => window.ran).catch(() => undefined);
+      }
       ran[name] = await visit.page.evaluate(() => window.ran ?? null);
     }
     const images = visit.foreign.filter((url) => url.includes("attacker.invalid"));
