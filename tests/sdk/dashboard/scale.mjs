@@ -29,8 +29,8 @@ async function tabs(browser, hides) {
 const CASES = {
   list: async (browser) => {
     const visit = await Visit.as(browser, "boss");
-    // The page after the sign-in is the list, too: it has asked once before its requests are forgotten.
-    await visit.page.waitForSelector("tbody tr");
+    // The page after the sign-in has asked for all it shows before its requests are forgotten.
+    await idle(visit.page);
     visit.requests.length = 0;
     await visit.go("/sandbox", "tbody tr");
     const first = { rows: await rows(visit), lists: lists(visit), nodes: await visit.page.evaluate(() => document.querySelectorAll("*").length) };
