@@ -7,9 +7,9 @@ use serde_json::json;
 
 /// The entry that README.md tells users to add.
 const ENTRY: &str = "[agents.'sandbox:openclaw']\nargv = ['node', '/agent/run.mjs']\nname = 'OpenClaw'\n\
-    image = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '100s'\n";
+    image = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '200s'\n";
 /// Longest duration of the run: OpenClaw takes seconds to start, and more on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(110);
+const PATIENCE: Duration = Duration::from_secs(210);
 
 #[tokio::test]
 async fn openclaw_makes_a_pull_request() {
