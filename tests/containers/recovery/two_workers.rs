@@ -80,6 +80,14 @@ impl Scene {
         eventually_within(PATIENCE, &format!("{run} is {state}"), look, |is| *is == state).await;
     }
 
+    /// Waits until an agent works. Its run is `running` before that: a worker that stops in between leaves a container that
+    /// never started, and the next worker replaces it.
+    async fn works(&self, run: &str) {
+        self.is(run, "running").await;
+        let starts = || async { self.starts.of(run) };
+        eventually_within(PATIENCE, &format!("the agent of {run} works"), starts, |starts| *starts == 1).await;
+    }
+
     async fn ended(&self, run: &str) -> Record {
         let over = |record: &Record| record.run.ended.is_some();
         eventually_within(PATIENCE, &format!("{run} ends"), || self.record(run), over).await
@@ -220,7 +228,7 @@ async fn six_agents_survive_a_frozen_worker() {
         scene.order(run, "test:sh").await;
     }
     for run in &runs {
-        scene.is(run, "running").await;
+        scene.works(run).await;
     }
     signal(first.child.id().unwrap(), Signal::STOP);
     for run in &runs {
@@ -292,7 +300,7 @@ async fn without_fences_a_stale_worker_does_harm() {
     let first = scene.first(None).await;
     for run in ["closed", "removed"] {
         scene.order(run, "test:sh").await;
-        scene.is(run, "running").await;
+        scene.works(run).await;
     }
     signal(first.child.id().unwrap(), Signal::STOP);
     for run in ["closed", "removed"] {
