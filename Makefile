@@ -216,7 +216,7 @@ bench-build:
 	$(CARGO) build --release --locked --quiet -p bench -p proxy --bins
 
 ci: ## Run all stages of CI and print the seconds of each
-	@NEXTEST_PROFILE=ci scripts/stages.sh --record tests/records/ci.json $(TEST_STAGES) setup+lint deny web-check \
+	@SECOND_LOOK=yes scripts/stages.sh --record tests/records/ci.json $(TEST_STAGES) setup+lint deny web-check \
 	  clients+fuzz bench-check
 
 docs: ## Build the book into target/book with mdBook and check links, anchors and paths

@@ -2,8 +2,8 @@
 # Runs make targets in order and prints the seconds that each took. Stops at the first failure. Stages that are joined by `+`
 # run at the same time; their output comes when they end.
 #
-# usage: stages.sh [--record FILE] STAGE[+STAGE...]...      --record writes the seconds, and the tests that passed only at
-#                                                           the second try; more than three of them fail
+# usage: stages.sh [--record FILE] STAGE[+STAGE...]...      --record writes the seconds, and the tests that failed once and
+#                                                           passed at a second look; more than three of them fail
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -103,7 +103,7 @@ done
 [[ -n $record ]] || exit 0
 write_record "${stages[@]}"
 if [[ -s $FLAKY ]]; then
-  echo '== flaky: passed at the second try; fix them before new work'
+  echo '== flaky: failed, and passed at a second look; fix them before new work'
   cat "$FLAKY"
   [[ $(wc -l <"$FLAKY") -le $MAX_FLAKY ]] || { echo "stages: error: more than $MAX_FLAKY tests were flaky" >&2; exit 1; }
 fi
