@@ -81,7 +81,8 @@ async fn apply(control: &Control) -> Result<Reloaded, Error> {
     // A file system that hangs delays this reload, and nothing else.
     let read = tokio::task::spawn_blocking(move || config_sources.read()).await.map_err(Error::Panicked)?;
     let after = Arc::new(read?);
-    let mut changed = changed_settings(&before.values, &after.values);
+    let changed_keys = changed_keys(&before.values, &after.values);
+    let mut changed: Vec<_> = changed_keys.iter().filter(|key| is_of_the_proxy(key)).cloned().collect();
     let needs_restart: Vec<_> = changed.iter().filter(|key| !is_among(key, &RELOADABLE)).cloned().collect();
     if !needs_restart.is_empty() {
         return Err(Error::NeedsRestart(needs_restart));
@@ -92,7 +93,8 @@ async fn apply(control: &Control) -> Result<Reloaded, Error> {
         return Err(Error::Taken(taken));
     }
     changed.extend(changed_files(&before, &after));
-    changed.extend(changes_for_control_plane(&before, &after));
+    changed.extend(changed_agents(&before, &after));
+    changed.extend(changed_keys.into_iter().filter(|key| is_read_later_by_the_control_plane(key)));
     let Proxy { drain_timeout: drain, max_body_memory: all_bodies, .. } = after.settings.proxy;
     control.snapshot.store(Arc::new(after.snapshot(Some(&control.snapshot.load()))));
     control.body_memory.set_limit(all_bodies);
@@ -115,28 +117,29 @@ pub(crate) async fn retry(control: &Control) {
     control.runs.retry(&config.settings.runs).await;
 }
 
-/// Returns the proxy's settings that differ. A section without an owner counts as the proxy's.
-fn changed_settings(before: &Values, after: &Values) -> Vec<String> {
+/// Returns the keys whose values differ.
+fn changed_keys(before: &Values, after: &Values) -> Vec<String> {
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    let is_ours =
-        |key: &str| SectionName::of(key).is_none_or(|section| section.owner() == OwningProgram::Proxy);
-    let differs = |key: &&&String| before.get(**key) != after.get(**key) && is_ours(key);
-    keys.iter().filter(differs).map(|key| (*key).clone()).collect()
+    keys.into_iter().filter(|key| before.get(*key) != after.get(*key)).cloned().collect()
 }
 
-/// Returns the agents that differ, and other settings that the control plane applies after this reload.
-fn changes_for_control_plane(before: &Config, after: &Config) -> Vec<String> {
-    let agents_before = &before.settings.agents;
-    let agents_after = &after.settings.agents;
-    let agents: BTreeSet<_> = agents_before.keys().chain(agents_after.keys()).collect();
-    let agents = agents.into_iter().filter(|id| agents_before.get(*id) != agents_after.get(*id));
-    let keys: BTreeSet<_> = before.values.keys().chain(after.values.keys()).collect();
-    let others = keys.into_iter().filter(|key| {
-        let section = SectionName::of(key).filter(|section| *section != SectionName::Agents);
-        section.is_some_and(SectionName::is_reloaded_by_control_plane)
-            && before.values.get(*key) != after.values.get(*key)
-    });
-    agents.map(|id| format!("agents.{id}")).chain(others.cloned()).collect()
+/// Returns whether a key is one of the proxy's. A section without an owner counts as the proxy's.
+fn is_of_the_proxy(key: &str) -> bool {
+    SectionName::of(key).is_none_or(|section| section.owner() == OwningProgram::Proxy)
+}
+
+/// Returns whether the control plane applies a change of this key after the reload. [`changed_agents`] names the agents.
+fn is_read_later_by_the_control_plane(key: &str) -> bool {
+    SectionName::of(key)
+        .is_some_and(|section| section != SectionName::Agents && section.is_reloaded_by_control_plane())
+}
+
+/// Returns the agents that differ.
+fn changed_agents(before: &Config, after: &Config) -> Vec<String> {
+    let (before, after) = (&before.settings.agents, &after.settings.agents);
+    let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let differ = ids.into_iter().filter(|id| before.get(*id) != after.get(*id));
+    differ.map(|id| format!("agents.{id}")).collect()
 }
 
 fn is_among(key: &str, settings: &[&str]) -> bool {
