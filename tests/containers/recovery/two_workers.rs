@@ -85,7 +85,8 @@ impl Scene {
     async fn works(&self, run: &str) {
         self.is(run, "running").await;
         let starts = || async { self.starts.of(run) };
-        eventually_within(PATIENCE, &format!("the agent of {run} works"), starts, |starts| *starts == 1).await;
+        eventually_within(PATIENCE, &format!("the agent of {run} works"), starts, |starts| *starts == 1)
+            .await;
     }
 
     async fn ended(&self, run: &str) -> Record {
