@@ -224,6 +224,20 @@ impl Price {
         }
     }
 
+    /// Returns each price times `permille` thousandths, rounded up.
+    #[must_use]
+    pub fn times_permille(&self, permille: u64) -> Self {
+        let times =
+            |NanoDollars(price): NanoDollars| NanoDollars(price.saturating_mul(permille).div_ceil(1000));
+        Self {
+            input: times(self.input),
+            output: times(self.output),
+            cached: times(self.cached),
+            cache_written: times(self.cache_written),
+            cache_written_1h: times(self.cache_written_1h),
+        }
+    }
+
     fn dearest_input(&self) -> NanoDollars {
         self.input.max(self.cached).max(self.cache_written).max(self.cache_written_1h)
     }

@@ -2,6 +2,7 @@
 //!
 //! A name says the kind of token, and at its end which calls have the rate: `input_cost_per_token`,
 //! `input_cost_per_token_above_200k_tokens`, `input_cost_per_token_priority`. Rates of cheaper services are left out.
+//! Anthropic's regions and its fast mode multiply all rates: `provider_specific_entry` has `{ "us": 1.1, "fast": 2 }`.
 
 use std::collections::BTreeMap;
 
@@ -16,6 +17,13 @@ const INPUT: &str = "input_cost_per_token";
 const OUTPUT: &str = "output_cost_per_token";
 /// Ends of names of rates for services that cost more.
 const PREMIUM: [&str; 2] = ["_priority", "_ultrafast"];
+
+/// Member that has multipliers, among much else.
+const MULTIPLIERS: &str = "provider_specific_entry";
+/// Multiplier of calls with `"speed": "fast"`. Those of regions have a name of two letters, as `inference_geo` has.
+const FAST: &str = "fast";
+/// Largest multiplier that is one, in thousandths. LiteLLM 1.106.2 has 1.1 and 2.
+const MAX_PERMILLE: u64 = 100_000;
 
 /// Members of a deployment's `model_info`.
 #[derive(Deserialize)]
@@ -74,11 +82,30 @@ impl ModelRates<'_> {
         let Rates { usual, above, long_prompt, premium } = rates;
         let usual = usual.price()?;
         let long_prompt = above.zip(long_prompt.or(&usual));
-        Some(Tariff {
-            usual,
-            long_prompt: long_prompt.map(|(above, price)| LongPromptPrice { above, price }),
-            premium: premium.or(&usual),
-        })
+        let long_prompt = long_prompt.map(|(above, price)| LongPromptPrice { above, price });
+        let premium = premium.or(&usual);
+        let multiplied = self.permille().map(|permille| {
+            // One of both may be asked for with a prompt of any length.
+            let dearest = long_prompt.map_or(usual, |long| usual.or_dearer(&long.price));
+            let dearest = premium.map_or(dearest, |premium| dearest.or_dearer(&premium));
+            dearest.times_permille(permille)
+        });
+        Some(Tariff { usual, long_prompt, premium: multiplied.or(premium) })
+    }
+
+    /// Returns what the dearest call with a region and a speed costs, in thousandths of the usual; `None` if neither has
+    /// a multiplier above 1.
+    fn permille(&self) -> Option<u64> {
+        let members: BTreeMap<String, Raw<'_>> = read_member(self.members.get(MULTIPLIERS).copied())?;
+        let permille = |value: &Raw<'_>| {
+            // Any decimal number; dollars have nine decimals.
+            let NanoDollars(billionths) = NanoDollars::parse_dollars(value.get())?;
+            Some(billionths.div_ceil(1_000_000)).filter(|permille| (1000..=MAX_PERMILLE).contains(permille))
+        };
+        let fast = members.get(FAST).and_then(permille).unwrap_or(1000);
+        let regions = members.iter().filter(|(name, _)| name.len() == 2);
+        let region = regions.filter_map(|(_, value)| permille(value)).max().unwrap_or(1000);
+        Some((fast * region).div_ceil(1000)).filter(|permille| *permille > 1000)
     }
 
     /// Returns whether a zero of this name is a price.
@@ -189,6 +216,31 @@ mod tests {
         let tariff = tariff(&gpt).unwrap();
         let premium = Price { input: dollars(900), output: dollars(3000), ..usual() };
         assert_eq!((tariff.usual, tariff.long_prompt, tariff.premium), (usual(), None, Some(premium)));
+    }
+
+    /// Claude Opus 4.8 as LiteLLM 1.106.2 shows it; the other entries are those of other providers.
+    #[test]
+    fn regions_and_speeds_multiply_all_rates() {
+        let premium =
+            |entry: Value| tariff(&with(&json!({ "provider_specific_entry": entry }))).unwrap().premium;
+        let both = premium(json!({ "us": 1.1, "fast": 2.0 })).unwrap();
+        assert_eq!((both.input, both.output, both.cached), (dollars(660), dollars(3300), dollars(660)));
+        assert_eq!(premium(json!({ "us": 1.1 })).unwrap().input, dollars(330));
+        assert_eq!(premium(json!({ "fast": 2, "eu": "dear" })).unwrap().input, dollars(600));
+        for none in [
+            json!(null),
+            json!({ "us": 1 }),
+            json!({ "us": 0.9, "fast": 1e9 }),
+            json!({ "minimax_free_input_images": 5 }),
+            json!({ "dashscope_video_reference_input": "first_frame" }),
+            json!("us"),
+        ] {
+            assert_eq!(premium(none.clone()), None, "{none}");
+        }
+        let long = with(&json!({
+            "input_cost_per_token_above_200k_tokens": 6e-06, "provider_specific_entry": { "us": 1.1 },
+        }));
+        assert_eq!(tariff(&long).unwrap().premium.unwrap().input, dollars(660), "a prompt of any length");
     }
 
     #[test]
