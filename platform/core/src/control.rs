@@ -9,6 +9,7 @@
 //! | `GET /v1/ready` | [`Readiness`]: 200 if the proxy serves calls, 503 if it does not |
 //! | `GET /v1/metrics` | metrics in Prometheus' text format, `text/plain; version=0.0.4` |
 //! | `GET /v1/upstream` | [`UpstreamHealth`] |
+//! | `GET /v1/prices` | list of [`ModelPrice`]: those that limits count with |
 //! | `GET /v1/upstream/spend?from=S&until=S[&page=N][&page_size=N]` | [`crate::spend::SpendPage`]; 502 `ledger_unavailable` or `ledger_refused` if the upstream does not show its ledger, `ledger_page_too_large` if the page has more than 32 MiB, or more rows than asked for |
 //! | `GET /v1/runs` | list of [`RunView`] |
 //! | `PUT /v1/runs/{run}` with [`Register`] | [`Registered`], once agents can connect; 409 `fenced` if the run is in a later epoch, `socket_in_use` if another listener has its directory |
@@ -49,7 +50,7 @@ use crate::{
 };
 pub use crate::{
     tap::{TapEvent, TapLine},
-    upstream::{ShownPrices, UpstreamHealth, UpstreamState},
+    upstream::{ModelPrice, PriceSource, ShownPrices, UpstreamHealth, UpstreamState},
     usage::{InexactCalls, Usage},
 };
 

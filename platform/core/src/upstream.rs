@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::money::NanoDollars;
+
 /// State of the circuit to the upstream. Times are RFC 3339, UTC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "state")]
@@ -81,4 +83,27 @@ pub enum ShownPrices {
     Refused,
     /// The upstream did not answer, or its answer was not understood. Those that were read before stay.
     Failed,
+}
+
+/// Price that calls of a model have under the usual service.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelPrice {
+    /// Name that calls ask for; `*` stands for all models without a price of their own.
+    pub model: String,
+    /// Source of the price.
+    pub source: PriceSource,
+    /// Price of a million tokens of prompts.
+    pub input: NanoDollars,
+    /// Price of a million tokens of answers.
+    pub output: NanoDollars,
+}
+
+/// Source of a price.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PriceSource {
+    /// `[prices]` of the configuration.
+    Table,
+    /// What the upstream shows at `/model/info`.
+    Upstream,
 }

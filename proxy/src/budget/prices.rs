@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use platform_core::tariff::{Service, Tariff};
+use platform_core::{
+    control::{ModelPrice, PriceSource},
+    tariff::{Service, Tariff},
+};
 
 /// Model whose price holds for all models without one of their own.
 const ANY: &str = "*";
@@ -52,6 +55,27 @@ impl Prices {
     /// Returns the prices that the upstream shows, once it has said.
     pub(crate) const fn shown(&self) -> Option<&Arc<BTreeMap<String, Tariff>>> {
         self.shown.as_ref()
+    }
+
+    /// Returns all prices that calls can have, those of the configuration first. A price of the configuration for all
+    /// models leaves none to the upstream.
+    pub(crate) fn list(&self) -> Vec<ModelPrice> {
+        let price = |source| {
+            move |(model, tariff): (&String, &Tariff)| ModelPrice {
+                model: model.clone(),
+                source,
+                input: tariff.usual.input,
+                output: tariff.usual.output,
+            }
+        };
+        let shown =
+            self.shown.iter().filter(|_| !self.table.contains_key(ANY)).flat_map(|shown| shown.iter());
+        let shown = shown.filter(|(model, _)| !self.table.contains_key(*model));
+        self.table
+            .iter()
+            .map(price(PriceSource::Table))
+            .chain(shown.map(price(PriceSource::Upstream)))
+            .collect()
     }
 
     /// Returns the models that have a price of their own in the configuration.

@@ -42,6 +42,7 @@ async fn route(control: Arc<Control>, request: Request<Incoming>) -> Result<Cont
         }
         (&Method::GET, ["v1", "metrics"]) => Ok(text(CONTENT_TYPE, metrics::text(&control))),
         (&Method::GET, ["v1", "upstream"]) => Ok(json(&control.upstream_health().await)),
+        (&Method::GET, ["v1", "prices"]) => Ok(json(&control.snapshot.load().prices.list())),
         (&Method::GET, ["v1", "upstream", "spend"]) => Ok(json(&spend::spend(&control, &head.uri).await?)),
         (&Method::GET, ["v1", "journal"]) => streams::journal(&control, &head.uri),
         (&Method::POST, ["v1", "corrections"]) => Ok(json(&corrections::correct(&control, body).await?)),

@@ -1,7 +1,8 @@
-//! Reads the upstream's ledger through the proxy, and lets limits count with what it says.
+//! Reads prices and the upstream's ledger through the proxy, and lets limits count with what the ledger says.
 
 use http::Method;
 use platform_core::{
+    control::ModelPrice,
     record::{CorrectionEffect, LedgerFigures},
     spend::{MAX_SPEND_PAGE, SpendPage},
 };
@@ -9,6 +10,11 @@ use platform_core::{
 use crate::{DataPlane, Error};
 
 impl DataPlane {
+    /// Returns the prices that limits count with.
+    pub async fn prices(&self) -> Result<Vec<ModelPrice>, Error> {
+        self.request(Method::GET, "/v1/prices", None::<&()>).await
+    }
+
     /// Returns a page of the upstream's ledger: rows of calls that began from the second `from` to the second `until`
     /// since the epoch. Pages count from 1.
     pub async fn spend(&self, from: u64, until: u64, page: u64) -> Result<SpendPage, Error> {

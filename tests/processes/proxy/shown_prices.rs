@@ -11,6 +11,7 @@ use harness::{
 use http::{Method, StatusCode};
 use platform_core::{
     budget::Budget,
+    capability::Capability,
     control::ShownPrices,
     grant::RunGrant,
     money::NanoDollars,
@@ -100,6 +101,38 @@ async fn a_streamed_message_has_the_shown_price() {
     let metrics = Scrape::of(world.control.send(Method::GET, "/v1/metrics", String::new()).await.text());
     assert_eq!(metrics.one("sluicegate_upstream_prices"), 1.0);
     assert_eq!(metrics.one("sluicegate_upstream_prices_read"), 1.0);
+}
+
+/// Anthropic's fast mode, and its regions.
+#[tokio::test]
+async fn a_fast_message_has_a_multiple_of_the_price() {
+    let mut dear = deployment(MODEL, &json!(1e-6), &json!(2e-6));
+    dear["model_info"]["provider_specific_entry"] = json!({ "us": 1.1, "fast": 2.0 });
+    let world = showing(list(&[dear]), "").await;
+    let capabilities = [Capability::PremiumService].into_iter().collect();
+    let run = world.run_with(RunGrant { capabilities, ..grant("r1", "acct-1") }).await;
+    let usual = body_for(MESSAGES, MODEL, Answering::Streamed);
+    let mut fast = usual.clone();
+    fast["speed"] = json!("fast");
+    for (count, (body, expected)) in [(usual, COST), (fast, COST * 22 / 10)].into_iter().enumerate() {
+        assert_eq!(run.agent.post(MESSAGES, &body).await.status, StatusCode::OK, "{body}");
+        let record = world.records(count + 1).await.pop().unwrap().record;
+        assert_eq!(cost(&record), (Some(expected), CostSource::Priced), "{body}");
+    }
+}
+
+#[tokio::test]
+async fn models_name_the_source_of_each_price() {
+    let shown =
+        [deployment("fake", &json!(1e-6), &json!(2e-6)), deployment("fake-cost", &json!(3e-6), &json!(4e-6))];
+    let world = showing(list(&shown), "[prices.fake-cost]\ninput = '5'\noutput = '6'\n").await;
+    let report = world.sluice().run(&["models", "--json"]).await.result();
+    let models = report["models"].as_array().unwrap();
+    let price = |name: &str| &models.iter().find(|model| model["model"] == name).unwrap()["price"];
+    assert_eq!(*price("fake"), json!({ "input": "$1.00", "output": "$2.00", "source": "upstream" }));
+    assert_eq!(*price("fake-cost"), json!({ "input": "$5.00", "output": "$6.00", "source": "table" }));
+    let every = world.sluice().run(&["models"]).await.stdout;
+    assert_eq!(every.matches("priced by the upstream").count(), 1, "{every}");
 }
 
 #[tokio::test]

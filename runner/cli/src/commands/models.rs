@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-use platform_core::{budget::Price, control::UpstreamHealth, money::NanoDollars};
+use platform_core::control::{ModelPrice, PriceSource, UpstreamHealth};
 use platform_runtime::{settings::Settings, terminal};
 use runner_control_client::DataPlane;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{Context, Error, exit::Exit, table::Table};
 use crate::doctor::{UpstreamProblem, upstream_in_words};
 
-/// Name under `[prices]` of the price of all models without one of their own.
+/// Name of the price of all models without one of their own.
 const ANY_MODEL: &str = "*";
 
 #[derive(clap::Args)]
@@ -45,18 +45,20 @@ struct ModelRow {
 struct PriceRow {
     input: String,
     output: String,
+    /// `table` for `[prices]`, `upstream` for what the upstream shows.
+    source: PriceSource,
 }
 
-impl From<&Price> for PriceRow {
-    fn from(price: &Price) -> Self {
-        let in_dollars = |money: NanoDollars| money.to_string();
-        Self { input: in_dollars(price.input), output: in_dollars(price.output) }
+impl From<&ModelPrice> for PriceRow {
+    fn from(price: &ModelPrice) -> Self {
+        Self { input: price.input.to_string(), output: price.output.to_string(), source: price.source }
     }
 }
 
 pub(super) async fn models(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let settings = &context.settings;
-    let health = DataPlane::at(&settings.proxy.control_socket()).upstream().await?;
+    let data_plane = DataPlane::at(&settings.proxy.control_socket());
+    let health = data_plane.upstream().await?;
     if let Some(problem) = UpstreamProblem::of(&health, settings.upstream.key_file.as_deref()) {
         return Err(problem.into());
     }
@@ -67,7 +69,7 @@ pub(super) async fn models(context: &Context, arguments: Arguments) -> Result<Ex
             &[]
         }
     };
-    let rows = rows(offered, settings);
+    let rows = rows(offered, settings, &data_plane.prices().await?);
     let mut out = io::stdout();
     if arguments.json {
         let json = serde_json::json!({ "upstream": settings.upstream.base_url, "models": rows });
@@ -79,7 +81,7 @@ pub(super) async fn models(context: &Context, arguments: Arguments) -> Result<Ex
 }
 
 /// Returns the `offered` models in the upstream's sequence, then those that only the configuration names.
-fn rows(offered: &[String], settings: &Settings) -> Vec<ModelRow> {
+fn rows(offered: &[String], settings: &Settings, prices: &[ModelPrice]) -> Vec<ModelRow> {
     let default = settings.upstream.default_model.as_deref();
     let mut users: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for (id, agent) in &settings.agents {
@@ -90,14 +92,11 @@ fn rows(offered: &[String], settings: &Settings) -> Vec<ModelRow> {
     let named = users.keys().copied().chain(default);
     let mut only_named: Vec<_> = named.filter(|model| !offered.iter().any(|other| other == model)).collect();
     only_named.dedup();
+    let price_of = |model: &str| prices.iter().find(|price| price.model == model);
     let row = |model: &str, offered| ModelRow {
         offered,
         default: default == Some(model),
-        price: settings
-            .prices
-            .get(model)
-            .or_else(|| settings.prices.get(ANY_MODEL))
-            .map(|tariff| PriceRow::from(&tariff.usual)),
+        price: price_of(model).or_else(|| price_of(ANY_MODEL)).map(PriceRow::from),
         agents: users.get(model).cloned().unwrap_or_default(),
         model: model.to_owned(),
     };
@@ -110,8 +109,10 @@ fn table(rows: &[ModelRow]) -> Table<4> {
     for row in rows {
         let price = row.price.as_ref().map(|price| format!("{} / {}", price.input, price.output));
         let default = row.default.then_some("default");
+        let source = row.price.as_ref().map(|price| price.source);
+        let shown = (source == Some(PriceSource::Upstream)).then_some("priced by the upstream");
         let missing = (!row.offered).then_some("the upstream does not list it");
-        let notes: Vec<_> = default.into_iter().chain(missing).collect();
+        let notes: Vec<_> = default.into_iter().chain(shown).chain(missing).collect();
         table.row([
             row.model.clone(),
             price.unwrap_or_else(|| "-".to_owned()),
@@ -124,6 +125,7 @@ fn table(rows: &[ModelRow]) -> Table<4> {
 
 #[cfg(test)]
 mod tests {
+    use platform_core::money::NanoDollars;
     use platform_runtime::config::Sources;
 
     use super::*;
@@ -136,13 +138,20 @@ mod tests {
     #[test]
     fn a_model_shows_its_price_and_its_agents() {
         let settings = settings(
-            "[upstream]\ndefault_model = 'b'\n[prices.a]\ninput = '1'\noutput = '2.5'\n\
+            "[upstream]\ndefault_model = 'b'\n\
              [agents.'t:gone']\nmodel = 'gone'\nargv = ['x']\nimage = 'i:1'\n",
         );
-        let rows = rows(&["a".to_owned(), "b".to_owned()], &settings);
+        let price = ModelPrice {
+            model: "a".to_owned(),
+            source: PriceSource::Upstream,
+            input: NanoDollars(1_000_000_000),
+            output: NanoDollars(2_500_000_000),
+        };
+        let rows = rows(&["a".to_owned(), "b".to_owned()], &settings, &[price]);
         let shown = table(&rows).to_string();
         let lines: Vec<_> = shown.lines().collect();
         assert!(lines[1].starts_with("a ") && lines[1].contains("$1.00 / $2.50"), "{shown}");
+        assert!(lines[1].ends_with("priced by the upstream"), "{shown}");
         assert!(lines[2].contains("sandbox:agent") && lines[2].ends_with("default"), "{shown}");
         assert!(lines[2].contains(" - "), "no price is no zero: {shown}");
         assert!(lines[3].contains("t:gone") && lines[3].contains("does not list it"), "{shown}");
