@@ -19,6 +19,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{event::OutputStream, limit::ByteSize};
 use platform_runtime::settings::{Agent, Volume};
+use serde::Serialize;
 
 pub use self::{
     capture::{Capture, Captured, mark},
@@ -45,35 +46,41 @@ pub struct SandboxSpec {
     pub image: String,
     /// Task of its first process.
     pub first: First,
-    /// Volumes, which must exist: none is created.
-    pub volumes: Vec<Volume>,
+    /// Settings that its agent's entry has.
+    pub settings: ContainerSettings,
     /// Labels that find the container again, and distinguish it from a foreign one of the same name.
     pub labels: BTreeMap<&'static str, String>,
     /// Host directory that is mounted as `/workspace`.
     pub workspace: PathBuf,
     /// Host directory of the run's socket.
     pub socket_dir: PathBuf,
+}
+
+/// Settings of an agent's entry that Docker fixes when it creates a container.
+#[derive(Debug, Clone, Serialize)]
+pub struct ContainerSettings {
+    /// Volumes, which must exist: none is created.
+    pub volumes: Vec<Volume>,
     /// Limits of its memory, processes, processor time and captured output.
     pub limits: Limits,
-    /// Sizes of its writable places besides the workspace.
-    pub scratch: Scratch,
+    /// Size of `/tmp`, and of `/var/tmp`. Programs can be executed there. What is in them counts as its memory.
+    pub tmp_size: ByteSize,
+    /// Size of `/dev/shm`, which counts as its memory as well.
+    pub shm_size: ByteSize,
     /// Port of `localhost` at which it finds the run's socket. The first process knows it before the run.
     pub bridge_port: u16,
 }
 
-/// Sizes of a sandbox's file systems in memory. What is in them counts as its memory.
-#[derive(Debug, Clone, Copy)]
-pub struct Scratch {
-    /// Size of `/tmp`, and of `/var/tmp`. Programs can be executed there.
-    pub tmp_size: ByteSize,
-    /// Size of `/dev/shm`.
-    pub shm_size: ByteSize,
-}
-
-impl Scratch {
-    /// Returns the sizes of an agent.
-    pub const fn of(agent: &Agent) -> Self {
-        Self { tmp_size: agent.tmp_size, shm_size: agent.shm_size }
+impl ContainerSettings {
+    /// Returns the settings of an agent.
+    pub fn of(agent: &Agent) -> Self {
+        Self {
+            volumes: agent.volumes.clone(),
+            limits: Limits::of(agent),
+            tmp_size: agent.tmp_size,
+            shm_size: agent.shm_size,
+            bridge_port: agent.bridge_port,
+        }
     }
 }
 
@@ -98,7 +105,7 @@ pub struct Program {
 }
 
 /// Limits of a sandbox.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize)]
 pub struct Limits {
     /// Memory in bytes, swap included.
     pub memory: ByteSize,
@@ -111,8 +118,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Returns the limits of an agent.
-    pub const fn of(agent: &Agent) -> Self {
+    const fn of(agent: &Agent) -> Self {
         let Agent { memory, pids, milli_cpu, output_capture_limit: output, .. } = *agent;
         Self { memory, pids, milli_cpu, output }
     }

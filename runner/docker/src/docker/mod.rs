@@ -230,7 +230,7 @@ impl Docker {
     /// error no container remains, unless Docker is unavailable.
     pub async fn create(&self, spec: &SandboxSpec) -> Result<Container, Error> {
         let id = self.create_or_find(spec).await?;
-        match Container::attach(&self.0, id, &spec.name, spec.limits.output).await {
+        match Container::attach(&self.0, id, &spec.name, spec.settings.limits.output).await {
             Err(error) if !error.is_transient() => {
                 if let Err(error) = self.remove(&spec.name).await {
                     tracing::warn!(
@@ -260,7 +260,7 @@ impl Docker {
     }
 
     async fn create_or_find(&self, spec: &SandboxSpec) -> Result<String, Error> {
-        self.volumes(&spec.volumes).await?;
+        self.volumes(&spec.settings.volumes).await?;
         let options = CreateContainerOptionsBuilder::new().name(&spec.name).build();
         match self.0.create_container(Some(options), request::body(spec)).await {
             Ok(created) => Ok(created.id),

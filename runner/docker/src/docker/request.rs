@@ -33,7 +33,7 @@ pub(super) fn body(spec: &SandboxSpec) -> ContainerCreateBody {
         First::Wait(_) => ContainerCreateBody {
             env: Some(vec![
                 format!("{SANDBOX_START_FILE}={}/{}", path::START_DIR, path::START_FILE),
-                format!("{LLM_PROXY_PORT}={}", spec.bridge_port),
+                format!("{LLM_PROXY_PORT}={}", spec.settings.bridge_port),
             ]),
             working_dir: Some(path::WORKSPACE.to_owned()),
             ..ContainerCreateBody::default()
@@ -62,18 +62,18 @@ fn host_config(spec: &SandboxSpec) -> HostConfig {
         First::Wait(dir) => Some(bind(dir, path::START_DIR, Access::ReadOnly)),
     };
     HostConfig {
-        mounts: Some(own.into_iter().chain(start).chain(spec.volumes.iter().map(volume)).collect()),
+        mounts: Some(own.into_iter().chain(start).chain(spec.settings.volumes.iter().map(volume)).collect()),
         tmpfs: Some(
             [
-                ("/tmp".to_owned(), tmpfs(Programs::Run, spec.scratch.tmp_size)),
-                ("/var/tmp".to_owned(), tmpfs(Programs::Run, spec.scratch.tmp_size)),
+                ("/tmp".to_owned(), tmpfs(Programs::Run, spec.settings.tmp_size)),
+                ("/var/tmp".to_owned(), tmpfs(Programs::Run, spec.settings.tmp_size)),
                 ("/run".to_owned(), tmpfs(Programs::Refused, limit::sandbox::RUN)),
             ]
             .into(),
         ),
-        shm_size: Some(bytes(spec.scratch.shm_size)),
+        shm_size: Some(bytes(spec.settings.shm_size)),
         sysctls: loopback_ipv6(),
-        ..hardened(spec.limits)
+        ..hardened(spec.settings.limits)
     }
 }
 

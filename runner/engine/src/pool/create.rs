@@ -2,7 +2,7 @@
 
 use platform_core::id::SocketDirName;
 use platform_runtime::random;
-use runner_docker::{self as docker, First, Limits, SandboxSpec, Scratch};
+use runner_docker::{self as docker, ContainerSettings, First, SandboxSpec};
 use runner_model::failpoint::Point;
 use runner_store::WarmContainer;
 use runner_workspace::Workspaces;
@@ -61,13 +61,10 @@ impl Pool<'_> {
             name: warm.container.clone(),
             image: target.image.clone(),
             first: First::Wait(start_dir),
-            volumes: target.agent.volumes.clone(),
+            settings: ContainerSettings::of(&target.agent),
             labels: docker::warm_labels(labels),
             workspace: workspace.path().to_owned(),
             socket_dir,
-            limits: Limits::of(&target.agent),
-            scratch: Scratch::of(&target.agent),
-            bridge_port: target.agent.bridge_port,
         };
         self.check_lease()?;
         docker.wait(&spec).await?;

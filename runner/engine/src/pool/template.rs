@@ -3,8 +3,9 @@
 
 use std::path::Path;
 
-use platform_core::{id::AgentId, limit::ByteSize};
-use platform_runtime::settings::{Agent, Volume};
+use platform_core::id::AgentId;
+use platform_runtime::settings::Agent;
+use runner_docker::ContainerSettings;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -20,18 +21,11 @@ pub(crate) struct ContainerTemplate<'m> {
     program: &'static str,
     agent: &'m AgentId,
     image: &'m str,
-    volumes: &'m [Volume],
+    settings: ContainerSettings,
     /// Kind, size and location of a workspace.
     workspace: String,
     /// Control socket of the data plane whose listeners the containers use.
     proxy: &'m Path,
-    memory: ByteSize,
-    pids: u32,
-    milli_cpu: u32,
-    output: ByteSize,
-    tmp_size: ByteSize,
-    shm_size: ByteSize,
-    bridge_port: u16,
 }
 
 impl<'m> ContainerTemplate<'m> {
@@ -51,16 +45,9 @@ impl<'m> ContainerTemplate<'m> {
             program: env!("CARGO_PKG_VERSION"),
             agent: agent_id,
             image,
-            volumes: &agent.volumes,
+            settings: ContainerSettings::of(agent),
             workspace: String::new(),
             proxy: Path::new(""),
-            memory: agent.memory,
-            pids: agent.pids,
-            milli_cpu: agent.milli_cpu,
-            output: agent.output_capture_limit,
-            tmp_size: agent.tmp_size,
-            shm_size: agent.shm_size,
-            bridge_port: agent.bridge_port,
         }
     }
 
@@ -77,7 +64,7 @@ impl<'m> ContainerTemplate<'m> {
 mod tests {
     use platform_runtime::{
         config::Sources,
-        settings::{DEFAULT_AGENT, Settings, Template},
+        settings::{DEFAULT_AGENT, Settings, Template, Volume},
     };
 
     use super::*;

@@ -16,7 +16,7 @@ use platform_core::{
     token::UnixSeconds,
 };
 use platform_runtime::settings::{Filling, ModelLimits};
-use runner_docker::{self as docker, First, Limits, Program, SandboxSpec, Scratch};
+use runner_docker::{self as docker, ContainerSettings, First, Program, SandboxSpec};
 
 use super::context::RunContext;
 use crate::{
@@ -75,13 +75,10 @@ impl RunContext<'_> {
             name: self.container_name(),
             image,
             first: First::Run(self.program()),
-            volumes: agent.volumes.clone(),
+            settings: ContainerSettings::of(agent),
             labels: self.labels(id),
             workspace: workspace.to_owned(),
             socket_dir,
-            limits: Limits::of(agent),
-            scratch: Scratch::of(agent),
-            bridge_port: agent.bridge_port,
         }
     }
 
