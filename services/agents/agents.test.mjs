@@ -20,7 +20,7 @@ import { buildPrompt } from "./lib/conversation.mjs";
 import { AgentError } from "./lib/errors.mjs";
 import * as events from "./lib/events.mjs";
 import { describe, readHostTools } from "./lib/host_tools.mjs";
-import { splitLines } from "./lib/lines.mjs";
+import { captureTail, splitLines } from "./lib/lines.mjs";
 import { runAgent } from "./lib/run.mjs";
 import { removeTree } from "./lib/state.mjs";
 
@@ -388,4 +388,24 @@ test("texts in events are bounded", () => {
   }
   assert.deepEqual(events.toolCall("i", "patch", "*** Begin").arguments, { text: "*** Begin" });
   assert.deepEqual(events.error(new Error("x")), { type: "error", code: "agent_error", message: "x" });
+});
+
+test("known warnings are hidden by exact match, however they are cut", async () => {
+  const run = { model: "größe-1", root: "", state: "/s", prompt: "", agentRoot: "", behaviourFiles: [], project: null };
+  const { hiddenLines } = claudeCode.command(run);
+  const warning = '[claude-code:unrecognized_model] {"model":"größe-1","query_source":"sdk"}';
+  assert.ok(hiddenLines.includes(warning));
+  const other = warning.replace("größe-1", "other");
+  const text = `${warning}\nfirst ü\n${warning}\n x ${warning}\n${other}\n${warning} more\n${warning}`;
+  const shown = text.replace(`${warning}\nfirst`, "first").replace(`\n${warning}\n x`, "\n x");
+  for (const size of [1, 2, 7, 1000]) {
+    const stream = new PassThrough();
+    const passed = [];
+    const tail = captureTail(stream, 64 << 10, (chunk) => passed.push(chunk), hiddenLines);
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; at += size) stream.write(bytes.subarray(at, at + size));
+    stream.end();
+    await new Promise((resolve) => stream.on("end", resolve));
+    assert.deepEqual([Buffer.concat(passed).toString(), tail()], [shown, shown], `pieces of ${size}`);
+  }
 });

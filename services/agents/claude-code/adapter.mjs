@@ -21,6 +21,9 @@ const windowVariables = ({ contextWindow: window }) => (window ? { CLAUDE_CODE_M
 // Returns the host's tools as a server of MCP. Without `alwaysLoad`, the model would have to search for them.
 const mcpServers = (url) => JSON.stringify({ mcpServers: { [SERVER]: { type: "http", url, alwaysLoad: true } } });
 
+// Returns the warning that Claude Code prints once in each run with a model of another provider.
+const unknownModel = (model) => `[claude-code:unrecognized_model] ${JSON.stringify({ model, query_source: "sdk" })}`;
+
 export default {
   name: "claude-code",
   hostToolName: (name) => `mcp__${SERVER}__${name}`,
@@ -36,6 +39,7 @@ export default {
       program: `${agentRoot}/claude`,
       args,
       stdin: prompt,
+      hiddenLines: [unknownModel(model)],
       files: { "config/CLAUDE.md": instructions(run), ...(hostTools ? { "mcp.json": mcpServers(hostTools) } : {}) },
       environment: {
         ANTHROPIC_BASE_URL: root,

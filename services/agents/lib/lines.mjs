@@ -28,13 +28,47 @@ export function splitLines(stream, onLine, maxBytes = MAX_LINE_BYTES) {
   stream.on("end", end);
 }
 
-// Captures the last `maxBytes` of a stream. Returns a function that returns them as text.
-export function captureTail(stream, maxBytes, onChunk) {
+// Creates a filter that drops whole lines which are exactly one of `lines`, and passes all other bytes on. Only the beginning of
+// such a line waits for its rest.
+export function createLineFilter(lines) {
+  // Latin-1 has one character for each byte, so no piece is cut within a character.
+  const hidden = lines.map((line) => Buffer.from(`${line}\n`).toString("latin1"));
+  let held = "";
+  let isLineStart = true;
+  const add = (chunk) => {
+    let rest = held + chunk.toString("latin1");
+    let passed = "";
+    held = "";
+    while (rest !== "") {
+      const line = isLineStart ? hidden.find((known) => rest.startsWith(known)) : undefined;
+      if (line !== undefined) {
+        rest = rest.slice(line.length);
+      } else if (isLineStart && hidden.some((known) => known.startsWith(rest))) {
+        held = rest;
+        rest = "";
+      } else {
+        const end = rest.indexOf("\n") + 1 || rest.length;
+        passed += rest.slice(0, end);
+        isLineStart = rest[end - 1] === "\n";
+        rest = rest.slice(end);
+      }
+    }
+    return Buffer.from(passed, "latin1");
+  };
+  return { add, end: () => Buffer.from(held, "latin1") };
+}
+
+// Captures the last `maxBytes` of a stream without the lines `hidden`. Returns a function that returns them as text.
+export function captureTail(stream, maxBytes, onChunk, hidden = []) {
+  const filter = createLineFilter(hidden);
   let tail = Buffer.alloc(0);
-  stream.on("data", (chunk) => {
+  const keep = (chunk) => {
+    if (chunk.length === 0) return;
     onChunk?.(chunk);
     tail = Buffer.concat([tail, chunk]);
     if (tail.length > 2 * maxBytes) tail = tail.subarray(tail.length - maxBytes);
-  });
+  };
+  stream.on("data", (chunk) => keep(filter.add(chunk)));
+  stream.on("end", () => keep(filter.end()));
   return () => tail.subarray(Math.max(0, tail.length - maxBytes)).toString("utf8");
 }

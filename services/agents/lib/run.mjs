@@ -22,13 +22,13 @@ const OF_ADAPTERS = /^(ANTHROPIC_BASE_URL|OPENAI_API_BASE|OPENAI_BASE_URL|NODE_O
 // Runs `adapter` and passes its events to `emit`. Returns the answer.
 export async function runAgent(adapter, emit, env = process.env) {
   const run = await prepareRun(adapter, env);
-  const { program, args, environment = {}, files = {}, stdin = "" } = adapter.command(run);
+  const { program, args, environment = {}, files = {}, stdin = "", hiddenLines = [] } = adapter.command(run);
   writeFiles(run.state, files);
   const translator = adapter.translate(run);
   const options = { env: childEnvironment(env, { HOME: run.home, ...environment }), stdio: ["pipe", "pipe", "pipe"] };
   const ended = await new Promise((resolve, reject) => {
     const child = spawn(program, args, options);
-    const stderr = captureTail(child.stderr, MAX_STDERR_BYTES, (chunk) => process.stderr.write(chunk));
+    const stderr = captureTail(child.stderr, MAX_STDERR_BYTES, (chunk) => process.stderr.write(chunk), hiddenLines);
     let isReadable = true;
     const onLine = (line) => {
       try {
