@@ -1,6 +1,6 @@
 //! Defines months, for statements.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, str::FromStr, time::SystemTime};
 
 use serde::Serialize;
 
@@ -50,6 +50,13 @@ impl Serialize for Month {
 }
 
 impl Month {
+    /// Returns the month of `time`.
+    #[must_use]
+    pub fn of(time: SystemTime) -> Self {
+        let text = humantime::format_rfc3339_seconds(time).to_string();
+        text.get(..7).and_then(|month| month.parse().ok()).unwrap_or(Self { year: 1970, month: 1 })
+    }
+
     /// Returns the time at which the month begins.
     #[must_use]
     pub fn begin(self) -> UnixMillis {
@@ -79,6 +86,8 @@ mod tests {
         assert_eq!(month("1970-01").begin(), UnixMillis(0));
         assert_eq!(month("2026-11").end(), month("2026-12").begin());
         assert_eq!(month("2026-12").end(), month("2027-01").begin());
+        let last_second = SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_798_761_599);
+        assert_eq!(Month::of(last_second), month("2026-12"));
         assert_eq!((month("2028-02").end().0 - month("2028-02").begin().0) / 86_400_000, 29);
         for text in ["2026", "2026-13", "2026-00", "26-01", "2026-1", "2026-11-01", "+026-01", "1969-12", ""]
         {

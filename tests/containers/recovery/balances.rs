@@ -143,6 +143,8 @@ async fn balance_statement_and_receipts_agree() {
     let json = billing(&world, &[&statement[..], &["json"]].concat()).await;
     assert_eq!((&json["opening"], &json["closing"]), (&json!(0), &balances[0]["credits"]));
     assert_eq!((&json["top_ups"][0]["note"], &json["charged"]), (&json!("start"), &json!(sum("credits"))));
+    let this_month = billing(&world, &["statement", "--account", "local", "--format", "json"]).await;
+    assert_eq!(this_month, json, "the present month, if none is named");
     for format in ["table", "csv"] {
         let outcome = world.sluice().run(&[&["billing"], &statement[..], &[format]].concat()).await;
         assert_eq!(

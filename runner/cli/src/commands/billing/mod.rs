@@ -84,7 +84,7 @@ Examples:
     /// later correction is in the month in which it was made.
     #[command(after_help = "\
 Examples:
-  sluice billing statement --account acct-7 --month 2026-11
+  sluice billing statement --account acct-7         of this month, so far
   sluice billing statement --account acct-7 --month 2026-11 --format csv > acct-7.csv
   sluice billing statement --account acct-7 --month 2026-11 --format json | jq .closing")]
     Statement(statement::Arguments),

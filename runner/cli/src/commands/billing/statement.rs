@@ -1,6 +1,9 @@
 //! Implements `sluice billing statement`.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    time::SystemTime,
+};
 
 use platform_core::{credits::Credits, id::AccountId, money::SignedNanoDollars, untrusted::JournalText};
 use platform_runtime::terminal;
@@ -16,9 +19,9 @@ pub(in crate::commands) struct Arguments {
     /// The account
     #[arg(long, value_name = "ACCOUNT")]
     account: AccountId,
-    /// The month, in UTC
+    /// The month, in UTC [default: this month]
     #[arg(long, value_name = "YYYY-MM")]
-    month: Month,
+    month: Option<Month>,
     /// Output format
     #[arg(long, value_enum, default_value_t = StatementFormat::Table)]
     format: StatementFormat,
@@ -36,6 +39,7 @@ enum StatementFormat {
 
 pub(super) async fn statement(store: &Store, arguments: Arguments) -> Result<Exit, Error> {
     let Arguments { account, month, format } = arguments;
+    let month = month.unwrap_or_else(|| Month::of(SystemTime::now()));
     let statement = store.statement(&account, month).await?;
     let mut out = io::stdout();
     match format {
