@@ -42,6 +42,7 @@ const REQUESTS: &[(&str, &[&str])] = &[
     ("a name that is no agent", &["run", "--agent", "reviewer", "q"]),
     ("a model with a blank", &["run", "--model", "two words", "q"]),
     ("an empty question", &["run", ""]),
+    ("a workspace of everything", &["run", "--workspace", "/", "q"]),
     ("a history that does not exist", &["run", "--history", "/nowhere/said.json", "q"]),
     ("a limit of no dollars", &["run", "--cost", "0", "q"]),
     ("a negative limit", &["run", "--total-tokens", "-5", "q"]),

@@ -1,12 +1,21 @@
 //! Implements `sluice gateway up` and `sluice gateway down`.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    pin::pin,
+    time::Duration,
+};
 
 use platform_core::id::GatewayId;
 use runner_gateways::managed::{KeptData, ManagedGateway, StartProgress, StartResult};
 use serde_json::json;
+use tokio::time::{Instant, interval_at};
 
 use super::{Context, Error, Exit, GatewayArgument};
+
+/// Duration of a wait after which its time is shown on a terminal, and the interval between two displays.
+const PROGRESS_DELAY: Duration = Duration::from_secs(2);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct UpArguments {
@@ -46,7 +55,7 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
         StartProgress::Stopping(..) => {}
     };
     let result = managed.up(&on_progress).await?;
-    let ready_after = if arguments.wait { Some(managed.until_ready().await?) } else { None };
+    let ready_after = if arguments.wait { Some(until_ready(&managed, id).await?) } else { None };
     let mut out = io::stdout();
     let (word, changed) = match &result {
         StartResult::Started => ("started", &[][..]),
@@ -70,6 +79,29 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
         (_, None) => writeln!(out, "{id} {word}; it does not answer yet (--wait waits for that)")?,
     }
     Ok(Exit::Success)
+}
+
+/// Waits until the gateway answers, and returns how long that took. A terminal shows the time meanwhile.
+async fn until_ready(managed: &ManagedGateway<'_>, id: &GatewayId) -> Result<Duration, Error> {
+    let mut ready = pin!(managed.until_ready());
+    if !io::stderr().is_terminal() {
+        return Ok(ready.await?);
+    }
+    let begun = Instant::now();
+    let mut ticks = interval_at(begun + PROGRESS_DELAY, PROGRESS_INTERVAL);
+    loop {
+        // A lost line of progress harms nothing.
+        tokio::select! {
+            result = &mut ready => {
+                drop(write!(io::stderr(), "\r\x1b[K"));
+                return Ok(result?);
+            }
+            _ = ticks.tick() => {
+                let elapsed = begun.elapsed().as_secs();
+                drop(write!(io::stderr(), "\r\x1b[K{id} starts: {elapsed} s, until it answers"));
+            }
+        }
+    }
 }
 
 pub(super) async fn down(context: &Context, arguments: DownArguments) -> Result<Exit, Error> {

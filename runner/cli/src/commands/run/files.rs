@@ -19,9 +19,9 @@ use runner_files::{
 use runner_store::{self as store, Store};
 use runner_workspace as workspace;
 
-use super::OutputArguments;
+use super::{OutputArguments, roots::check_root};
 use crate::{
-    commands::{Error, error::Misused},
+    commands::{Context, Error, error::Misused},
     plural::counted,
 };
 
@@ -52,12 +52,16 @@ pub(super) struct FilesArguments {
 pub(super) struct Staging<'s> {
     sandbox: &'s Sandbox,
     stages: PathBuf,
+    /// Home directory of this process's user.
+    home: Option<&'s Path>,
     output: OutputArguments,
 }
 
 impl<'s> Staging<'s> {
-    pub(super) fn of(sandbox: &'s Sandbox, output: OutputArguments) -> Self {
-        Self { sandbox, stages: runner_files::stages_dir(&sandbox.workspace_dir), output }
+    pub(super) fn of(context: &'s Context, output: OutputArguments) -> Self {
+        let sandbox = &context.settings.sandbox;
+        let home = context.sources.environment.get("HOME").map(Path::new);
+        Self { sandbox, stages: runner_files::stages_dir(&sandbox.workspace_dir), home, output }
     }
 
     /// Copies the files that `arguments` name for `request`, and adds them to it. Its workspace is then kept. Blocks for
@@ -71,6 +75,7 @@ impl<'s> Staging<'s> {
             ))));
         }
         check_directory(dir)?;
+        check_root(dir, self.home)?;
         workspace::Workspaces::check_root(self.sandbox)?;
         request.spec.files = Some(self.copy(request, arguments, dir)?);
         request.spec.keep = Keep::Workspace;

@@ -4,6 +4,7 @@ mod files;
 mod host_tool_events;
 mod repository;
 mod request;
+mod roots;
 
 use std::{
     io::{self, Write},
@@ -169,7 +170,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let order = read_order(context, &data_plane, arguments).await?;
     let store = context.serving_store().await?;
     let mut request = order.request(settings, &store).await?.part_of(caller);
-    let staging = Staging::of(&settings.sandbox, output);
+    let staging = Staging::of(context, output);
     if detach {
         staging.add(&mut request, &files)?;
         let submitted = submit(&store, &request, &settings.accounts, output).await;
