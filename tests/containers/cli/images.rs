@@ -9,7 +9,7 @@ use tokio::process::Command;
 use super::packages::{package, programs};
 
 /// Images of one test, which are removed when it ends.
-struct OwnImages(Vec<String>);
+pub(super) struct OwnImages(pub(super) Vec<String>);
 
 impl Drop for OwnImages {
     fn drop(&mut self) {

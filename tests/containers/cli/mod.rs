@@ -10,6 +10,7 @@ mod mistakes;
 mod output;
 pub(crate) mod packages;
 mod pipe;
+mod recipe;
 mod retention;
 mod runs;
 mod usage;

@@ -99,6 +99,22 @@ async fn what_cannot_be_written_is_not_built() {
     assert_eq!(place.temporary().len(), 1, "control: Docker was called");
 }
 
+/// Names of packages reach a shell in the build, so only names pass.
+#[tokio::test]
+async fn packages_reach_the_build_as_names_only() {
+    let place = Place::new("echo \"$*\" >> $TMPDIR/arguments");
+    let arguments = place.0.path().join("tmp/arguments");
+    for wrong in ["make;reboot", "make,$(id)", "-y", "Make"] {
+        let refused = place.add(&["codex", &format!("--packages={wrong}")]).await;
+        assert_eq!(refused.code, Some(2), "{wrong}: {refused:?}");
+        assert!(refused.stderr.contains("is no name of a Debian package"), "{refused:?}");
+    }
+    assert!(!arguments.exists() && !place.config().exists());
+    assert_eq!(place.add(&["codex", "--packages", "make,python3,g++"]).await.code, Some(0));
+    let built = fs::read_to_string(&arguments).unwrap();
+    assert!(built.contains("--build-arg PACKAGES=make python3 g++ "), "{built}");
+}
+
 #[tokio::test]
 async fn docker_that_does_not_answer_is_named() {
     let place = Place::new("echo 'Cannot connect to the Docker daemon.' >&2; exit 1");

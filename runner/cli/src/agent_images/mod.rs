@@ -6,6 +6,7 @@ mod build;
 mod entry;
 mod output;
 mod own;
+mod package;
 mod recipe;
 
 use std::{io, path::PathBuf};
@@ -14,6 +15,7 @@ pub(crate) use self::{
     build::{DockerProgram, ImageContext, Programs},
     entry::{Entry, EntryFile},
     own::{OWN_IMAGES, installed_archives},
+    package::PackageName,
     recipe::{ContextFile, Recipe},
 };
 

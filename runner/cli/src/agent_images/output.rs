@@ -46,10 +46,12 @@ impl BuildOutput {
         &self.text
     }
 
-    /// Returns the last line that reports an error, else the last line.
+    /// Returns the first error of apt, else the first line that reports one, else the last line.
     pub(super) fn reason(&self) -> String {
+        let is_of_apt = |line: &&String| line.starts_with("E: ") || line.contains(" E: ");
         let is_error = |line: &&String| line.to_lowercase().contains("error");
-        let line = self.tail.iter().find(is_error).or_else(|| self.tail.back());
+        let found = self.tail.iter().find(is_of_apt).or_else(|| self.tail.iter().find(is_error));
+        let line = found.or_else(|| self.tail.back());
         line.map_or_else(
             || "Docker printed nothing".to_owned(),
             |line| terminal::safe(line.trim()).into_owned(),
@@ -86,5 +88,22 @@ mod tests {
             plain https://npm.corp/@scope/a b@c\n";
         assert_eq!(output.text(), expected);
         assert_eq!(output.reason(), expected.lines().next().unwrap());
+    }
+
+    #[test]
+    fn apts_own_error_is_the_reason() {
+        let reason = |lines: [&str; 3]| {
+            let mut output = BuildOutput::default();
+            lines.iter().for_each(|line| output.keep(line));
+            output.reason()
+        };
+        let last = "The command '/bin/sh -c apt-get install nosuch' returned a non-zero code: 100";
+        let unknown = "E: Unable to locate package nosuch";
+        assert_eq!(reason(["Reading package lists...", unknown, last]), unknown);
+        assert_eq!(
+            reason(["#9 1.2 E: Failed to fetch x", "#9 ERROR: process", last]),
+            "#9 1.2 E: Failed to fetch x"
+        );
+        assert_eq!(reason(["one", "two", last]), last, "control");
     }
 }

@@ -3,7 +3,7 @@
 use platform_core::json::{self, Bounds};
 use serde::Deserialize;
 
-use super::{Error, ImageContext, Programs};
+use super::{Error, ImageContext, PackageName, Programs};
 
 /// A file of a build context: its path there, and its text.
 pub(crate) type ContextFile = (&'static str, &'static str);
@@ -111,10 +111,14 @@ impl Recipe {
         Err(Error::Platform { agent: self.title.clone(), machine, known: self.platforms.join(", ") })
     }
 
-    /// Returns what its image is built from.
-    pub(crate) fn context(&self) -> ImageContext<'_> {
-        let arguments =
-            vec![("TOOLS", self.tools.join(" ")), ("AGENT", format!("{}@{}", self.name, self.version))];
+    /// Returns what its image is built from, with these packages besides its own.
+    pub(crate) fn context(&self, packages: &[PackageName]) -> ImageContext<'_> {
+        let packages: Vec<_> = packages.iter().map(PackageName::to_string).collect();
+        let arguments = vec![
+            ("TOOLS", self.tools.join(" ")),
+            ("PACKAGES", packages.join(" ")),
+            ("AGENT", format!("{}@{}", self.name, self.version)),
+        ];
         let files = &self.files;
         ImageContext { name: &self.name, files, arguments, programs: Programs::IfInstalled }
     }

@@ -8,7 +8,7 @@ use runner_control_client::{self as data_plane, DataPlane};
 use serde_json::json;
 
 use super::super::{Context, Error, exit::Exit};
-use crate::agent_images::{self, Entry, EntryFile, Recipe};
+use crate::agent_images::{self, Entry, EntryFile, PackageName, Recipe};
 
 #[derive(clap::Args)]
 pub(super) struct AddArguments {
@@ -25,6 +25,9 @@ pub(super) struct AddArguments {
     /// Model of the entry [default: none, so upstream.default_model]
     #[arg(long, value_name = "MODEL")]
     model: Option<ModelName>,
+    /// Debian packages that the agent needs besides, such as `make,python3`: the sandbox has no network to install any
+    #[arg(long, value_name = "PACKAGE,...", value_delimiter = ',')]
+    packages: Vec<PackageName>,
     /// Build again, and set the image of the entry that an earlier call wrote; its other settings stay
     #[arg(long)]
     force: bool,
@@ -117,7 +120,7 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
         Some(base) => base.as_str(),
         None => docker.agent_base().await?,
     };
-    docker.build(&image, base, recipe.context()).await?;
+    docker.build(&image, base, recipe.context(&arguments.packages)).await?;
     // The file may have changed meanwhile.
     let text = text()?;
     context.sources.check(&text)?;
