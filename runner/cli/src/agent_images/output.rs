@@ -11,6 +11,9 @@ use platform_runtime::terminal;
 /// Last lines that are searched for the reason of a failure.
 const MAX_TAIL: usize = 20;
 
+/// Sequences with which Docker's older builder colours what a step writes to standard error.
+const COLOURS: [&str; 2] = ["\x1b[91m", "\x1b[0m"];
+
 /// Output of Docker, without credentials.
 #[derive(Debug, Default)]
 pub(super) struct BuildOutput {
@@ -32,7 +35,8 @@ impl BuildOutput {
 
     /// Adds a line.
     pub(super) fn keep(&mut self, line: &str) {
-        let line = without_credentials(line);
+        let line = COLOURS.iter().fold(line.to_owned(), |line, colour| line.replace(colour, ""));
+        let line = without_credentials(&line);
         self.text.push_str(&line);
         self.text.push('\n');
         self.tail.push_back(line.into_owned());
@@ -99,7 +103,7 @@ mod tests {
         };
         let last = "The command '/bin/sh -c apt-get install nosuch' returned a non-zero code: 100";
         let unknown = "E: Unable to locate package nosuch";
-        assert_eq!(reason(["Reading package lists...", unknown, last]), unknown);
+        assert_eq!(reason(["Reading package lists...", &format!("\x1b[91m{unknown}"), last]), unknown);
         assert_eq!(
             reason(["#9 1.2 E: Failed to fetch x", "#9 ERROR: process", last]),
             "#9 1.2 E: Failed to fetch x"
