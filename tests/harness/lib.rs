@@ -6,6 +6,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a harness that cannot start fails the test, with the place")]
 
+pub mod advice;
 pub mod agent;
 mod agent_host_tools;
 pub mod api_occupation;

@@ -1,5 +1,6 @@
 //! Tests the command line, one command after the other.
 
+mod advice;
 mod chat;
 mod doctor;
 mod figures;

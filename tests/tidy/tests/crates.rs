@@ -106,8 +106,8 @@ const BELOW: [(&str, &[&str]); 33] = [
     ("bench", &[]),
     ("bench/peers/pingora", &[]),
     ("fuzz", &["platform-core", "proxy", "gateway-bridge"]),
-    // Failpoints, and what is stored, from the runner, the handle from the bridge; all else is seen from outside. The
-    // way of commits out of a workspace leads through three crates that must not know each other.
+    // Failpoints, what is stored, and which refusals have advice from the runner, the handle from the bridge; all else is
+    // seen from outside. The way of commits out of a workspace leads through three crates that must not know each other.
     (
         "tests",
         &[
@@ -115,6 +115,7 @@ const BELOW: [(&str, &[&str]); 33] = [
             "platform-runtime",
             "bench",
             "gateway-bridge",
+            "runner-audit",
             "runner-docker",
             "runner-files",
             "runner-git",

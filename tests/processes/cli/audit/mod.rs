@@ -1,5 +1,6 @@
 //! `sluice audit`, command by command, against real calls.
 
+mod advice;
 mod export;
 mod show;
 mod stats;
