@@ -2,15 +2,17 @@
 
 use std::{
     fs,
-    io::{self, Read},
+    io::{self, Read, Write},
     path::Path,
 };
 
 use platform_core::{
     control::UpstreamHealth,
     grant::Correlation,
+    id::{AgentId, ModelName},
     json::{self, Bounds},
 };
+use runner_audit::advice::shell;
 use runner_control_client::DataPlane;
 use runner_engine::{
     order::{OrderError, OrderLimits, OrderedAgent, RunOrder},
@@ -26,15 +28,13 @@ use crate::commands::{Context, Error, error::Misused};
 pub(super) async fn read_order(
     context: &Context,
     data_plane: &DataPlane,
-    arguments: Arguments,
+    mut arguments: Arguments,
 ) -> Result<RunOrder, Error> {
     let settings = &context.settings;
     // Before a person is asked for the question on a terminal.
     match OrderedAgent::find(settings, &arguments.agent, arguments.model.clone()) {
         Err(OrderError::NoModel { agent }) => {
-            let offered = offered_models(data_plane).await;
-            let problem = "has no model: pass --model, or set its `model` or upstream.default_model";
-            return Err(Misused(format!("{agent} {problem}{offered}")).into());
+            arguments.model = Some(only_model(data_plane, &agent).await?);
         }
         found => drop(found?),
     }
@@ -70,12 +70,35 @@ fn limits(arguments: &Arguments) -> Result<OrderLimits, Misused> {
     Ok(OrderLimits { total_tokens, cost })
 }
 
-/// Returns the models on offer, in words; empty if they are not known.
-async fn offered_models(data_plane: &DataPlane) -> String {
-    match data_plane.upstream().await {
-        Ok(UpstreamHealth::Ready { models, .. }) => format!("; the upstream offers: {}", models.join(", ")),
-        _ => String::new(),
+/// Returns the model of an agent that has none: the only one that the upstream offers.
+async fn only_model(data_plane: &DataPlane, agent: &AgentId) -> Result<ModelName, Error> {
+    let offered = match data_plane.upstream().await {
+        Ok(UpstreamHealth::Ready { models, .. }) => models,
+        _ => Vec::new(),
+    };
+    let model = single_model(agent, &offered)?;
+    let note = "the only one that the upstream offers; upstream.default_model sets another";
+    writeln!(io::stderr(), "sluice: {agent} has no model of its own, so it asks {model}: {note}")?;
+    Ok(model)
+}
+
+/// Returns the model if exactly one is offered. A name with `*` stands for many.
+fn single_model(agent: &AgentId, offered: &[String]) -> Result<ModelName, Misused> {
+    if let [only] = offered
+        && !only.contains('*')
+        && let Ok(model) = ModelName::parse(only)
+    {
+        return Ok(model);
     }
+    let problem = format!("{agent} has no model: set its `model` or upstream.default_model, or pass one");
+    Err(Misused(match offered.iter().find(|name| !name.contains('*')) {
+        Some(first) => format!(
+            "{problem}, such as `--model {}`; the upstream offers: {}",
+            shell(first),
+            offered.join(", ")
+        ),
+        None => format!("{problem} with --model"),
+    }))
 }
 
 /// Reads the messages before the question from `file`.
@@ -119,6 +142,21 @@ fn decode(bytes: Vec<u8>) -> Result<String, Misused> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_model_is_taken_and_several_are_listed() {
+        let agent = AgentId::parse("sandbox:agent").unwrap();
+        let told = |offered: &[&str]| {
+            let offered: Vec<_> = offered.iter().map(|&name| name.to_owned()).collect();
+            single_model(&agent, &offered).map_err(|refused| refused.to_string())
+        };
+        assert_eq!(told(&["gpt-4o"]).unwrap().as_str(), "gpt-4o");
+        let several = told(&["openai/*", "gpt-4o", "o3"]).unwrap_err();
+        assert!(several.contains("such as `--model gpt-4o`; the upstream offers: openai/*, gpt-4o, o3"));
+        for unknown in [told(&[]), told(&["openai/*"])] {
+            assert!(unknown.unwrap_err().ends_with("or pass one with --model"));
+        }
+    }
 
     #[test]
     fn the_first_byte_that_is_not_utf8_is_named() {
