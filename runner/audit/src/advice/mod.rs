@@ -75,16 +75,11 @@ impl<'r> Rule<'r> {
     }
 }
 
-/// Returns the explanation of `record`'s refusal, of an upstream's error that the client received, or of an answer that was
-/// cut at its limit; `None` for any other call.
+/// Returns the explanation of `record`'s refusal, of an upstream's error that the client received, or of an answer that broke
+/// off or was cut at its limit; `None` for any other call.
 pub fn of(record: &ExchangeRecord) -> Option<Advice> {
     let call = AdvisedCall { record };
-    let Some(refusal) = record.refusal else {
-        return match call.is_passed_error() {
-            true => Some(call.explain_passed_error()),
-            false => call.is_cut().then(|| call.explain_cut()),
-        };
-    };
+    let Some(refusal) = record.refusal else { return call.explain_answered() };
     let rule = Rule::of(record);
     Some(match refusal {
         Refusal::RouteUnknown

@@ -152,6 +152,19 @@ async fn an_upstreams_error_leads_to_its_words() {
     assert!(json["advice"].is_null() && !text.contains("upstream_error"), "control: it answered: {text}");
 }
 
+/// The client has received a part of the answer, so no refusal is recorded.
+#[tokio::test]
+async fn an_answer_that_broke_off_is_explained() {
+    let world = World::start().await;
+    let run = world.run("r1", "acct-1").await;
+    drop(run.agent.stream("fake-cut3").await.until_break().await);
+    let told = shown(&world, &run, 1).await;
+    decided(&told, None, &["upstream_gone\n", "the upstream broke off in its answer", "sluice doctor"]);
+    drop(run.agent.stream("fake-words3").await.whole().await);
+    let (text, json) = shown(&world, &run, 2).await;
+    assert!(json["advice"].is_null(), "control: it came whole: {text}");
+}
+
 #[tokio::test]
 async fn fields_models_and_capabilities_are_named() {
     let world = World::start().await;

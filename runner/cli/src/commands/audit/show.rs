@@ -67,7 +67,10 @@ fn explained(record: &ExchangeRecord) -> &'static str {
     match record.refusal {
         Some(refusal) => refusal.code(),
         None if record.status >= 400 => "upstream_error",
-        None => "answer_cut",
+        None => match record.outcome {
+            outcome @ (Outcome::UpstreamGone | Outcome::StreamError | Outcome::TimedOut) => outcome.word(),
+            _ => "answer_cut",
+        },
     }
 }
 
