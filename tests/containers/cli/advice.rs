@@ -1,8 +1,8 @@
 //! Follows the commands that a failed run and `sluice doctor` print. A chain begins with a state that is made for real. It runs
 //! each command as it is printed. At its end the same run succeeds, or its cause is shown.
 //!
-//! Not covered: advice that only says to look, such as at the proxy's log, and what needs another machine or root's packages,
-//! such as to start Docker. The processes' tests follow the advice about calls of each kind of refusal.
+//! Advice that only says to look is not covered, such as at the proxy's log. Neither is what changes the whole machine, such as
+//! to start Docker. The processes' tests follow the advice about calls of each kind of refusal.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
