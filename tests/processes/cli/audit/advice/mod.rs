@@ -39,8 +39,8 @@ const NOT_FOLLOWED: [(Refusal, &str); 5] = [
 /// Returns what `sluice audit show` prints about the last call with `refusal`.
 async fn shown(world: &World, refusal: Refusal) -> String {
     let refused = || async {
-        let lines = world.journal().await.into_iter().map(|line| line.record);
-        lines.filter(|record| record.refusal == Some(refusal)).next_back()
+        let mut records = world.journal().await.into_iter().map(|line| line.record);
+        records.rfind(|record| record.refusal == Some(refusal))
     };
     let record = eventually("the refusal is recorded", refused, Option::is_some).await.unwrap();
     said(world, &["show", &record.litellm_call_id.to_string()]).await
