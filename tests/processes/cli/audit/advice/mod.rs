@@ -31,7 +31,7 @@ const NOT_FOLLOWED: [(Refusal, &str); 5] = [
     (Refusal::PolicyDenied, "`sluice tools explain` needs a run in a container"),
     (
         Refusal::ToolsUnavailable,
-        "`sluice doctor` shows that nothing executes host tools: the containers' tests",
+        "the remedy is a `sluice up`, which `sluice doctor` asks for and needs Docker",
     ),
     (Refusal::OutcomeUnknown, "the call is over, and `sluice doctor` only shows whether tools answer again"),
 ];
