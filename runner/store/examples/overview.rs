@@ -69,7 +69,7 @@ async fn fill(url: &str, receipts: u64) -> Result<(), Box<dyn std::error::Error>
             .replace("$SPAN", &(90 * DAY_MS).to_string());
         sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await?;
     }
-    let older = "DROP TABLE refusal_sums; DROP TABLE usage_sums; DROP INDEX runs_ended; \
+    let older = "DROP TABLE run_sums; DROP TABLE refusal_sums; DROP TABLE usage_sums; DROP INDEX runs_ended; \
                  ALTER TABLE runs DROP COLUMN question_start; DELETE FROM migrations WHERE version >= 24";
     sqlx::raw_sql(older).execute(&mut connection).await?;
     connection.close().await?;

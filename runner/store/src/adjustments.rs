@@ -117,6 +117,9 @@ impl Tx {
         let Some(receipt) = charged.adjustment(correction) else { return Ok(Adjusted::Agrees) };
         self.add_receipt(installation, &receipt).await?;
         charges.add(&receipt);
+        if charged.first.reason == ChargeReason::Unpriced && charged.corrections.is_empty() {
+            charges.sums.add_price(&receipt);
+        }
         Ok(Adjusted::Corrected(Box::new(receipt)))
     }
 

@@ -71,6 +71,7 @@ mod relays;
 mod resource;
 mod retry;
 mod row;
+mod run_sums;
 mod schema;
 mod sign_in_links;
 mod statement;

@@ -5,7 +5,7 @@
 
 use platform_core::{credits::Credits, id::AccountId, money::SignedNanoDollars};
 use sqlx::{
-    Any, Row,
+    Any,
     any::{AnyArguments, AnyRow},
     query::Query,
 };
@@ -27,7 +27,7 @@ macro_rules! usage {
             $key,
             ", CAST(SUM(calls) AS BIGINT) AS calls, CAST(SUM(input_tokens) AS BIGINT) AS input_tokens, \
              CAST(SUM(output_tokens) AS BIGINT) AS output_tokens, CAST(SUM(nanodollars) AS BIGINT) AS nanodollars, \
-             CAST(SUM(credits) AS BIGINT) AS credits FROM usage_sums WHERE installation = $1 AND span = $2 \
+             CAST(SUM(credits) AS BIGINT) AS credits, CAST(SUM(unpriced) AS BIGINT) AS unpriced FROM usage_sums WHERE installation = $1 AND span = $2 \
              AND began >= $3 AND began < $4 AND ($5 IS NULL OR account = $5) GROUP BY ",
             $key,
             " ORDER BY ",
@@ -36,20 +36,22 @@ macro_rules! usage {
         )
     };
 }
+const WAIT_COLUMNS: [&str; WAIT_BOUNDS.len() + 1] =
+    ["wait_0", "wait_1", "wait_2", "wait_3", "wait_4", "wait_5"];
 pub(super) const BY_TIME: &str = usage!("began", "began");
 pub(super) const BY_ACCOUNT: &str = usage!("account", "nanodollars DESC, calls DESC, account");
 pub(super) const BY_MODEL: &str = usage!("model", "nanodollars DESC, calls DESC, model");
 pub(super) const REFUSALS: &str = "SELECT refusal, CAST(SUM(calls) AS BIGINT) AS calls FROM refusal_sums \
      WHERE installation = $1 AND span = $2 AND began >= $3 AND began < $4 AND ($5 IS NULL OR account = $5) \
      GROUP BY refusal ORDER BY calls DESC, refusal LIMIT $6";
-pub(super) const OUTCOMES: &str = "SELECT ended - ended % $2 AS began, state, COALESCE(error_code, '') AS code, \
-     COUNT(*) AS runs FROM runs WHERE installation = $1 AND ended IS NOT NULL AND ended >= $3 AND ended < $4 \
-     AND ($5 IS NULL OR account = $5) GROUP BY 1, 2, 3 ORDER BY 1, 2, 3 LIMIT $6";
-pub(super) const WAITS: &str = "SELECT CAST(CASE WHEN claimed - queued < $6 THEN 0 WHEN claimed - queued < $7 THEN 1 \
-     WHEN claimed - queued < $8 THEN 2 WHEN claimed - queued < $9 THEN 3 WHEN claimed - queued < $10 THEN 4 ELSE 5 END \
-     AS BIGINT) AS bound, COUNT(*) AS runs, MAX(claimed - queued) AS longest FROM runs \
-     WHERE installation = $1 AND $2 > 0 AND ended IS NOT NULL AND ended >= $3 AND ended < $4 \
-     AND ($5 IS NULL OR account = $5) AND claimed IS NOT NULL GROUP BY 1";
+pub(super) const OUTCOMES: &str = "SELECT began, state, error_code AS code, CAST(SUM(runs) AS BIGINT) AS runs FROM run_sums \
+     WHERE installation = $1 AND span = $2 AND began >= $3 AND began < $4 AND ($5 IS NULL OR account = $5) \
+     GROUP BY began, state, error_code ORDER BY began, state, error_code LIMIT $6";
+pub(super) const WAITS: &str = "SELECT COALESCE(CAST(SUM(waits_below_one_second) AS BIGINT), 0) AS wait_0, \
+     COALESCE(CAST(SUM(waits_below_five_seconds) AS BIGINT), 0) AS wait_1, COALESCE(CAST(SUM(waits_below_thirty_seconds) AS BIGINT), 0) AS wait_2, \
+     COALESCE(CAST(SUM(waits_below_two_minutes) AS BIGINT), 0) AS wait_3, COALESCE(CAST(SUM(waits_below_ten_minutes) AS BIGINT), 0) AS wait_4, \
+     COALESCE(CAST(SUM(waits_longer) AS BIGINT), 0) AS wait_5, COALESCE(MAX(longest_wait), 0) AS longest FROM run_sums \
+     WHERE installation = $1 AND span = $2 AND began >= $3 AND began < $4 AND ($5 IS NULL OR account = $5)";
 
 /// Read of sums: a statement, the spans and accounts that it is about, and the most rows.
 struct UsageRead<'r> {
@@ -64,6 +66,8 @@ struct UsageRead<'r> {
 pub struct UsageSums {
     /// Number of calls that were sent upstream.
     pub calls: u64,
+    /// Number of those without a price, unless a correction has told it.
+    pub unpriced: u64,
     /// Tokens of the prompts.
     pub input_tokens: u64,
     /// Tokens of the answers.
@@ -101,6 +105,7 @@ impl UsageSums {
     fn read(row: &AnyRow) -> Result<Self, Error> {
         Ok(Self {
             calls: count(row, "calls")?,
+            unpriced: count(row, "unpriced")?,
             input_tokens: count(row, "input_tokens")?,
             output_tokens: count(row, "output_tokens")?,
             cost: SignedNanoDollars(number(row, "nanodollars")?),
@@ -228,16 +233,10 @@ impl Store {
     pub async fn run_waits(&self, grid: &TimeGrid, scope: &AccountScope) -> Result<RunWaits, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = self.in_grid(WAITS, grid, scope);
-            let query = WAIT_BOUNDS.into_iter().fold(query, Query::bind);
-            let rows = query.fetch_all(&self.pool).await.map_err(failed(ACTION))?;
-            let mut waits = RunWaits::default();
-            for row in &rows {
-                let bound: usize = count(row, "bound")?;
-                if let Some(runs) = waits.runs.get_mut(bound) {
-                    *runs = count(row, "runs")?;
-                }
-                let longest: Option<i64> = row.try_get("longest").map_err(failed(ACTION))?;
-                waits.longest = waits.longest.max(longest.unwrap_or_default());
+            let row = query.fetch_one(&self.pool).await.map_err(failed(ACTION))?;
+            let mut waits = RunWaits { longest: number(&row, "longest")?, ..RunWaits::default() };
+            for (runs, column) in waits.runs.iter_mut().zip(WAIT_COLUMNS) {
+                *runs = count(&row, column)?;
             }
             Ok(waits)
         })

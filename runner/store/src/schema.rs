@@ -10,11 +10,11 @@ use super::{
     Tx,
     backend::Backend,
     error::{Error, failed},
-    usage_sums,
+    run_sums, usage_sums,
 };
 
 /// Migrations to each version, from 1.
-const MIGRATIONS: [&str; 25] = [
+const MIGRATIONS: [&str; 26] = [
     include_str!("migrations/001.sql"),
     include_str!("migrations/002.sql"),
     include_str!("migrations/003.sql"),
@@ -40,6 +40,7 @@ const MIGRATIONS: [&str; 25] = [
     include_str!("migrations/023.sql"),
     include_str!("migrations/024.sql"),
     include_str!("migrations/025.sql"),
+    include_str!("migrations/026.sql"),
 ];
 
 /// Version of the newest schema.
@@ -53,7 +54,7 @@ const ACTION: &str = "read the store's schema";
 /// Tables that are backed up, in an order in which each refers only to earlier ones. Warm containers are not backed up,
 /// because they belong to this host and this moment. Nor are browser sessions, because a person can sign in again. Nor
 /// are links to sign in, what browsers have reported, or hosts: a restored store serves the host that restored it.
-pub(super) const TABLES: [&str; 19] = [
+pub(super) const TABLES: [&str; 20] = [
     "runs",
     "events",
     "resources",
@@ -73,6 +74,7 @@ pub(super) const TABLES: [&str; 19] = [
     "accepted_tools",
     "usage_sums",
     "refusal_sums",
+    "run_sums",
 ];
 
 /// Returns the hash of the migration to `version`, which detects a changed migration.
@@ -129,9 +131,7 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
     for (index, text) in MIGRATIONS.iter().enumerate().take(to).skip(from) {
         let version = index + 1;
         sqlx::raw_sql(*text).execute(tx.connection()).await.map_err(failed(action))?;
-        if version == usage_sums::SINCE {
-            tx.fill_sums().await?;
-        }
+        fill(tx, version).await?;
         sqlx::query("INSERT INTO migrations (version, checksum, applied) VALUES ($1, $2, $3)")
             .bind(i64::try_from(version).unwrap_or(i64::MAX))
             .bind(checksum(version))
@@ -143,9 +143,21 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
     Ok(())
 }
 
+/// Fills what the migration to `version` brings from the rows that were there before.
+async fn fill(tx: &mut Tx, version: usize) -> Result<(), Error> {
+    match version {
+        usage_sums::SINCE => tx.fill_sums().await,
+        run_sums::SINCE => {
+            tx.fill_run_sums().await?;
+            tx.fill_unpriced().await
+        }
+        _ => Ok(()),
+    }
+}
+
 /// Removes all tables.
 pub(super) async fn drop_all(tx: &mut Tx) -> Result<(), Error> {
-    const DROP: &str = "DROP TABLE IF EXISTS refusal_sums; DROP TABLE IF EXISTS usage_sums; DROP TABLE IF EXISTS csp_reports; DROP TABLE IF EXISTS sign_in_links; DROP TABLE IF EXISTS accepted_tools; DROP TABLE IF EXISTS connections; DROP TABLE IF EXISTS tool_calls; DROP TABLE IF EXISTS thread_workspaces; DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS ledger_rows; DROP TABLE IF EXISTS reconciliations; DROP TABLE IF EXISTS balances; DROP TABLE IF EXISTS top_ups; DROP TABLE IF EXISTS receipts; DROP TABLE IF EXISTS calls; DROP TABLE IF EXISTS browser_sessions; DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS principals; \
+    const DROP: &str = "DROP TABLE IF EXISTS run_sums; DROP TABLE IF EXISTS refusal_sums; DROP TABLE IF EXISTS usage_sums; DROP TABLE IF EXISTS csp_reports; DROP TABLE IF EXISTS sign_in_links; DROP TABLE IF EXISTS accepted_tools; DROP TABLE IF EXISTS connections; DROP TABLE IF EXISTS tool_calls; DROP TABLE IF EXISTS thread_workspaces; DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS ledger_rows; DROP TABLE IF EXISTS reconciliations; DROP TABLE IF EXISTS balances; DROP TABLE IF EXISTS top_ups; DROP TABLE IF EXISTS receipts; DROP TABLE IF EXISTS calls; DROP TABLE IF EXISTS browser_sessions; DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS principals; \
                         DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS turns; DROP TABLE IF EXISTS resources; DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS runs; \
                         DROP TABLE IF EXISTS migrations;";
     sqlx::raw_sql(DROP).execute(tx.connection()).await.map_err(failed("empty the store"))?;

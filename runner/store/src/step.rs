@@ -167,6 +167,7 @@ impl Store {
         run.state.restart().map_err(|source| Error::Illegal { run_id: token.run_id.clone(), source })?;
         self.refuse_beyond(&mut tx, &run.account).await?;
         self.check_host(&mut tx).await?;
+        tx.remove_ended_run(&token.run_id).await?;
         let now = tx.now;
         let restarted = sqlx::query(RESTART).bind(now).bind(token.run_id.as_str());
         let restarted = restarted.execute(tx.connection()).await.map_err(failed("restart a run"))?;
@@ -239,6 +240,9 @@ impl Tx {
             run.lease = None;
         }
         self.save(run, answer.map(String::as_str)).await?;
+        if run.ended.is_some() {
+            self.add_ended_run(&run.run_id).await?;
+        }
         self.changed.states.push(run.run_id.clone());
         let events = match phase {
             Some(phase) => vec![status_event(phase)],

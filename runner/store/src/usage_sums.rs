@@ -10,7 +10,7 @@ use platform_core::{
     record::ExchangeRecord,
     untrusted::JournalText,
 };
-use runner_model::receipt::{Receipt, ReceiptKind};
+use runner_model::receipt::{ChargeReason, Receipt, ReceiptKind};
 use sqlx::AssertSqlSafe;
 
 use super::{
@@ -23,15 +23,17 @@ pub(super) const SINCE: usize = 24;
 
 const ACTION: &str = "sum up receipts";
 const ADD_USAGE: &str = "INSERT INTO usage_sums (installation, span, began, account, model, calls, input_tokens, \
-     output_tokens, nanodollars, credits) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+     output_tokens, nanodollars, credits, unpriced) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
      ON CONFLICT (installation, span, began, account, model) DO UPDATE SET calls = usage_sums.calls + $6, \
      input_tokens = usage_sums.input_tokens + $7, output_tokens = usage_sums.output_tokens + $8, \
-     nanodollars = usage_sums.nanodollars + $9, credits = usage_sums.credits + $10";
+     nanodollars = usage_sums.nanodollars + $9, credits = usage_sums.credits + $10, \
+     unpriced = usage_sums.unpriced + $11";
 const ADD_REFUSALS: &str = "INSERT INTO refusal_sums (installation, span, began, account, refusal, calls) \
      VALUES ($1, $2, $3, $4, $5, $6) \
      ON CONFLICT (installation, span, began, account, refusal) DO UPDATE SET calls = refusal_sums.calls + $6";
 const REMOVE_USAGE: &str = "DELETE FROM usage_sums WHERE installation = $1 AND span = $2 AND began < $3";
 const REMOVE_REFUSALS: &str = "DELETE FROM refusal_sums WHERE installation = $1 AND span = $2 AND began < $3";
+const REMOVE_RUNS: &str = "DELETE FROM run_sums WHERE installation = $1 AND span = $2 AND began < $3";
 
 /// Place of a sum: its span, the beginning, the account, and the model or the reason.
 type SumPlace = (SumSpan, UnixMillis, AccountId, String);
@@ -50,19 +52,28 @@ struct UsageChange {
     output: i64,
     nanodollars: i64,
     credits: i64,
+    unpriced: i64,
 }
 
 impl SumChanges {
     /// Adds a new receipt.
     pub(super) fn add(&mut self, receipt: &Receipt) {
-        let model = receipt.model.as_ref().map(JournalText::as_str).unwrap_or_default();
-        for place in places(UnixMillis(receipt.called_ms), &receipt.account, model) {
+        let is_unpriced = receipt.kind == ReceiptKind::ModelCall && receipt.reason == ChargeReason::Unpriced;
+        for place in receipt_places(receipt) {
             let change = self.usage.entry(place).or_default();
             change.calls += i64::from(receipt.kind == ReceiptKind::ModelCall);
+            change.unpriced += i64::from(is_unpriced);
             change.input = change.input.saturating_add(signed(receipt.tokens.input));
             change.output = change.output.saturating_add(signed(receipt.tokens.output));
             change.nanodollars = change.nanodollars.saturating_add(receipt.amount.0);
             change.credits = change.credits.saturating_add(receipt.credits.0);
+        }
+    }
+
+    /// Notes that `correction` tells the price of a call that had none.
+    pub(super) fn add_price(&mut self, correction: &Receipt) {
+        for place in receipt_places(correction) {
+            self.usage.entry(place).or_default().unpriced -= 1;
         }
     }
 
@@ -74,6 +85,11 @@ impl SumChanges {
             *calls = calls.saturating_add(signed(record.calls));
         }
     }
+}
+
+fn receipt_places(receipt: &Receipt) -> [SumPlace; 3] {
+    let model = receipt.model.as_ref().map(JournalText::as_str).unwrap_or_default();
+    places(UnixMillis(receipt.called_ms), &receipt.account, model)
 }
 
 fn places(time: UnixMillis, account: &AccountId, word: &str) -> [SumPlace; 3] {
@@ -97,7 +113,7 @@ impl Store {
             for span in SumSpan::ALL {
                 let Some(kept) = span.kept() else { continue };
                 let oldest = UnixMillis(tx.now).before(kept);
-                for statement in [REMOVE_USAGE, REMOVE_REFUSALS] {
+                for statement in [REMOVE_USAGE, REMOVE_REFUSALS, REMOVE_RUNS] {
                     let query = sqlx::query(statement).bind(self.installation.as_str());
                     let query = query.bind(span.length()).bind(oldest.0);
                     removed += query.execute(tx.connection()).await.map_err(failed(action))?.rows_affected();
@@ -128,7 +144,8 @@ impl Tx {
                 .bind(change.input)
                 .bind(change.output)
                 .bind(change.nanodollars)
-                .bind(change.credits);
+                .bind(change.credits)
+                .bind(change.unpriced);
             query.execute(self.connection()).await.map_err(failed(ACTION))?;
         }
         for ((span, began, account, refusal), calls) in &changes.refusals {
@@ -169,6 +186,24 @@ impl Tx {
                 let query = sqlx::query(AssertSqlSafe(statement)).bind(since);
                 query.execute(self.connection()).await.map_err(failed(ACTION))?;
             }
+        }
+        Ok(())
+    }
+    /// Counts the receipts without a price that an older schema has stored.
+    pub(super) async fn fill_unpriced(&mut self) -> Result<(), Error> {
+        for span in SumSpan::ALL {
+            let length = span.length();
+            let since = span.kept().map_or(i64::MIN, |kept| UnixMillis(self.now).before(kept).0);
+            let statement = format!(
+                "INSERT INTO usage_sums (installation, span, began, account, model, calls, input_tokens, output_tokens, \
+                 nanodollars, credits, unpriced) SELECT installation, CAST({length} AS BIGINT), called - called % {length}, \
+                 account, COALESCE(model, ''), 0, 0, 0, 0, 0, COUNT(*) FROM receipts WHERE called >= $1 \
+                 AND receipt_kind = 'model_call' AND charge_reason = 'unpriced' AND NOT EXISTS \
+                 (SELECT 1 FROM receipts AS later WHERE later.corrects = receipts.source_reference) GROUP BY 1, 3, 4, 5 \
+                 ON CONFLICT (installation, span, began, account, model) DO UPDATE SET unpriced = excluded.unpriced"
+            );
+            let query = sqlx::query(AssertSqlSafe(statement)).bind(since);
+            query.execute(self.connection()).await.map_err(failed(ACTION))?;
         }
         Ok(())
     }

@@ -60,6 +60,8 @@ pub(super) struct OverviewView<'f> {
 #[serde(rename_all = "camelCase")]
 struct UsageView {
     calls: u64,
+    /// Number of those without a price: the cost is higher.
+    unpriced: u64,
     input_tokens: u64,
     output_tokens: u64,
     /// Dollars, as text, so that no float rounds them; negative if corrections lower earlier costs.
@@ -158,8 +160,8 @@ struct WaitingApprovalsView {
 
 impl UsageView {
     fn of(sums: &UsageSums) -> Self {
-        let UsageSums { calls, input_tokens, output_tokens, cost, credits } = *sums;
-        Self { calls, input_tokens, output_tokens, cost: cost.to_plain_text(), credits }
+        let UsageSums { calls, unpriced, input_tokens, output_tokens, cost, credits } = *sums;
+        Self { calls, unpriced, input_tokens, output_tokens, cost: cost.to_plain_text(), credits }
     }
 }
 
@@ -208,6 +210,7 @@ fn total(figures: &Figures) -> UsageSums {
     let mut total = UsageSums { cost: SignedNanoDollars(0), ..UsageSums::default() };
     for (_, sums) in &figures.by_time {
         total.calls = total.calls.saturating_add(sums.calls);
+        total.unpriced = total.unpriced.saturating_add(sums.unpriced);
         total.input_tokens = total.input_tokens.saturating_add(sums.input_tokens);
         total.output_tokens = total.output_tokens.saturating_add(sums.output_tokens);
         total.cost = total.cost + sums.cost;

@@ -72,8 +72,8 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
     let rows = store.backup(&file).await.unwrap();
     assert_eq!(
         rows,
-        Rows(26),
-        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 row of the ledger, 1 reconciliation, 1 top-up, 1 balance, 1 call of a tool, 1 connection, 3 sums"
+        Rows(29),
+        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 row of the ledger, 1 reconciliation, 1 top-up, 1 balance, 1 call of a tool, 1 connection, 3 sums of receipts, 3 of runs"
     );
     for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;

@@ -24,6 +24,7 @@ mod principals;
 mod prunes;
 mod queue;
 mod relays;
+mod run_sums;
 mod runs;
 mod schemas;
 mod secrets;

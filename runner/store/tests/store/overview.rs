@@ -10,27 +10,21 @@ use std::{
 
 use platform_core::{
     credits::Credits,
-    event::RunErrorCode,
     id::AccountId,
-    limit::Millis,
     money::{NanoDollars, SignedNanoDollars},
     record::ExchangeRecord,
     refusal::Refusal,
     untrusted::JournalText,
 };
-use runner_model::{
-    lifecycle::{Failure, Transition},
-    receipt::{Correction, ReceiptSource},
-};
+use runner_model::receipt::{ChargeReason, Correction, ReceiptSource};
 use runner_store::{
-    AccountScope, Claimant, JournalCall, NewRun, Onto, ReceiptFilter, RunWaits, RunsEnded, Store, SumSpan,
-    TimeGrid, UnixMillis, UsageSums, Worker,
+    AccountScope, JournalCall, Onto, ReceiptFilter, Store, SumSpan, TimeGrid, UnixMillis, UsageSums,
 };
 use sha2::{Digest, Sha256};
 
 use crate::{
     calls::{call, cursor},
-    database::{Database, id, order, transitions},
+    database::Database,
 };
 
 crate::on_both!(
@@ -38,7 +32,7 @@ crate::on_both!(
     a_correction_counts_at_the_time_of_its_call,
     an_overview_shows_one_account_its_own,
     refused_calls_count_once_by_reason,
-    ended_runs_count_by_outcome_and_wait,
+    calls_without_a_price_are_counted,
     older_schemas_are_summed_up,
     short_sums_go_and_those_of_days_stay,
 );
@@ -46,7 +40,7 @@ crate::on_both!(
 /// A grid that reaches from the epoch into the time of no test.
 const FIRST_DAY: TimeGrid = TimeGrid { span: SumSpan::Day, from: UnixMillis(0), spans: 1 };
 
-fn account(account: &str) -> AccountId {
+pub(crate) fn account(account: &str) -> AccountId {
     AccountId::parse(account).unwrap()
 }
 
@@ -77,6 +71,7 @@ async fn summed<K: Ord>(
     for stored in store.receipts(&filter, 10_000).await.unwrap() {
         let sum = sums.entry(key(&stored.receipt)).or_default();
         sum.calls += u64::from(stored.receipt.corrects().is_none());
+        sum.unpriced += u64::from(stored.receipt.reason == ChargeReason::Unpriced);
         sum.input_tokens += stored.receipt.tokens.input;
         sum.output_tokens += stored.receipt.tokens.output;
         sum.cost = sum.cost + stored.receipt.amount;
@@ -134,6 +129,29 @@ async fn a_correction_counts_at_the_time_of_its_call(database: Database) {
     assert_eq!((sums[0].1.calls, sums[0].1.cost), (1, SignedNanoDollars(5000)));
 }
 
+/// A call has no price until a correction tells it.
+async fn calls_without_a_price_are_counted(database: Database) {
+    let store = database.open().await;
+    let [mut first, mut second] = [called(1, "acct-1", "small", 7), called(2, "acct-1", "small", 8)];
+    for call in [&mut first, &mut second] {
+        let receipt = call.receipt.as_mut().unwrap();
+        (receipt.reason, receipt.amount) = (ChargeReason::Unpriced, SignedNanoDollars(0));
+    }
+    let calls = [first, second, called(3, "acct-1", "small", 9)];
+    store.record_calls(&calls, &cursor(3)).await.unwrap();
+    let sums = async || store.usage_by_model(&FIRST_DAY, &AccountScope::All, 10).await.unwrap()[0].1;
+    assert_eq!((sums().await.calls, sums().await.unpriced), (3, 2));
+    for amount in [5000, 6000] {
+        let correction = Correction {
+            source: ReceiptSource::LiteLlm,
+            call: calls[0].receipt.as_ref().unwrap().reference.call.clone(),
+            amount: NanoDollars(amount),
+        };
+        store.adjust(from_ref(&correction)).await.unwrap();
+        assert_eq!((sums().await.calls, sums().await.unpriced), (3, 1), "{amount}");
+    }
+}
+
 async fn an_overview_shows_one_account_its_own(database: Database) {
     let store = database.open().await;
     let mut refused = called(3, "acct-2", "small", 3);
@@ -176,55 +194,7 @@ async fn refused_calls_count_once_by_reason(database: Database) {
     assert_eq!(found, [("rate_limited".to_owned(), 500), ("not_granted".to_owned(), 2)]);
 }
 
-async fn ended_runs_count_by_outcome_and_wait(database: Database) {
-    let store = database.open().await;
-    let worker = Worker::named("host/1/00000001");
-    for run in ["ok", "lost", "stopped"] {
-        let new = NewRun { account: account(&format!("acct-{run}")), ..order(run) };
-        store.create(&new, Claimant::AnyWorker).await.unwrap();
-        let token = store.claim(&worker, Millis::seconds(60)).await.unwrap().unwrap().fencing_token();
-        let failed = |code| Transition::Withdraw(Failure::new(code, "so"));
-        let steps = match run {
-            "ok" => transitions().to_vec(),
-            "lost" => vec![failed(RunErrorCode::ContainerFailed)],
-            _ => vec![failed(RunErrorCode::Cancelled)],
-        };
-        for step in steps {
-            store.step(&token, &step.into()).await.unwrap();
-        }
-    }
-    store.create(&order("waits"), Claimant::AnyWorker).await.unwrap();
-    let (times, day) = ("ended = 3600000, queued = 100, claimed = ", SumSpan::Day);
-    for (run, claimed) in [("ok", 200), ("lost", 1_100), ("stopped", 900_100)] {
-        let statement = format!("UPDATE runs SET {times}{claimed} WHERE run = '{run}'");
-        database.behind_its_back(&statement).await;
-    }
-    let ended = |state: &str, code: Option<&str>| RunsEnded {
-        began: day.begin_of(UnixMillis(3_600_000)),
-        state: state.to_owned(),
-        code: code.map(str::to_owned),
-        runs: 1,
-    };
-    assert_eq!(
-        store.runs_ended(&FIRST_DAY, &AccountScope::All).await.unwrap(),
-        [
-            ended("cancelled", Some("cancelled")),
-            ended("failed", Some("container_failed")),
-            ended("succeeded", None)
-        ]
-    );
-    let waits = store.run_waits(&FIRST_DAY, &AccountScope::All).await.unwrap();
-    assert_eq!(waits, RunWaits { runs: [1, 1, 0, 0, 0, 1], longest: 900_000 });
-    let own = AccountScope::Only(account("acct-lost"));
-    assert_eq!(
-        store.runs_ended(&FIRST_DAY, &own).await.unwrap(),
-        [ended("failed", Some("container_failed"))]
-    );
-    assert_eq!(store.run_waits(&FIRST_DAY, &own).await.unwrap().runs, [0, 1, 0, 0, 0, 0]);
-    assert!(store.record(&id("waits")).await.unwrap().run.ended.is_none(), "a run that waits has no outcome");
-}
-
-fn golden(schema: usize) -> PathBuf {
+pub(crate) fn golden(schema: usize) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/store/golden/schema-{schema}.ndjson"))
 }
 

@@ -2563,6 +2563,8 @@ export interface components {
              *     `branch_moved`, `failed` are ends.
              */
             stage: string;
+            /** @description True if the agent left work that is in no commit of its branch. Its workspace is kept for a while. */
+            uncommitted: boolean;
         };
         /** @description Run with the fields that a list does not show. */
         RunDetails: components["schemas"]["Run"] & {
@@ -2932,6 +2934,11 @@ export interface components {
             inputTokens: number;
             /** Format: int64 */
             outputTokens: number;
+            /**
+             * Format: int64
+             * @description Number of those without a price: the cost is higher.
+             */
+            unpriced: number;
         };
         /** @description Runs whose waits are alike. */
         WaitGroup: {

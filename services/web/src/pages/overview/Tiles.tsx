@@ -6,9 +6,10 @@ import { useLoad } from "../../api/useLoad";
 import { usePoll } from "../../api/usePoll";
 import { Link } from "../../app/router";
 import { useSession } from "../../app/session";
-import { formatCount, formatDollars, plural } from "../../components/format";
+import { formatCount, plural } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
+import { Cost } from "../runs/figures";
 import { type Overview, codeRows, countRuns, formatCompact, sumOf } from "./figures";
 
 const FAILURES = "/sandbox?state=failed,timed_out";
@@ -21,7 +22,7 @@ export function Tiles({ overview }: { overview: Overview }) {
   const refused = sumOf(codeRows(overview.refusals));
   return (
     <dl className="tiles">
-      <Tile name="Spent" value={formatDollars(total.cost)} note={plural(total.calls, "model call")} />
+      <Tile name="Spent" value={<Cost receipts={{ ...total, count: total.calls }} />} note={plural(total.calls, "model call")} />
       <Tile
         name="Tokens" value={formatCompact(total.inputTokens + total.outputTokens)}
         note={`${formatCompact(total.inputTokens)} in, ${formatCompact(total.outputTokens)} out`}

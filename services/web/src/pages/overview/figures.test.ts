@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { type Overview, codeRows, countRuns, formatAmount, modelRows, readRange, spanLabel, spendingRows, waitRows } from "./figures";
 
-const usage = { calls: 2, inputTokens: 1000, outputTokens: 234, cost: "0.000046", credits: 460 };
+const usage = { calls: 2, unpriced: 0, inputTokens: 1000, outputTokens: 234, cost: "0.000046", credits: 460 };
 const overview: Overview = {
   range: "7d", from: "2026-11-23T00:00:00.000Z", until: "2026-11-30T00:00:00.000Z", spanSeconds: 86_400, total: usage,
   byTime: [{ at: "2026-11-29T00:00:00.000Z", ...usage }], byAccount: [{ account: "acct 7", ...usage }],
@@ -16,6 +16,13 @@ const overview: Overview = {
 test("a table has exact amounts beside the rounded bars", () => {
   assert.deepEqual(spendingRows(overview), [{ label: "29 Nov", values: [0.000046], exact: ["$0.000046"] }]);
   assert.deepEqual(modelRows(overview)[0], { label: "no model", values: [0.000046, 1234, 2], exact: ["$0.000046", "1,234", "2"] });
+});
+
+test("calls without a price do not cost nothing", () => {
+  const unpriced = { ...overview, byModel: [{ model: "new", ...usage, cost: "0.00", unpriced: 2 }] };
+  assert.equal(modelRows(unpriced)[0]?.exact?.[0], "no price");
+  const some = { ...overview, byModel: [{ model: "new", ...usage, unpriced: 1 }] };
+  assert.equal(modelRows(some)[0]?.exact?.[0], "$0.000046", "control");
 });
 
 test("waits, codes and outcomes have words", () => {

@@ -41,6 +41,11 @@ export function spanLabel(at: string, spanSeconds: number): string {
   return date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
 }
 
+/** Formats the cost of calls, of which none may have a price. */
+export function formatCost({ cost, calls, unpriced }: Pick<Overview["total"], "cost" | "calls" | "unpriced">): string {
+  return calls > 0 && unpriced === calls ? "no price" : formatDollars(cost);
+}
+
 /** Series of spending. */
 export const SPENDING: Series[] = [{ name: "Cost", tone: "one" }];
 /** Series of tokens. */
@@ -55,8 +60,8 @@ export const USAGE: Series[] = [{ name: "Cost", tone: "one" }, { name: "Tokens",
 
 /** Returns the cost of each span. */
 export function spendingRows({ byTime, spanSeconds }: Overview): ChartRow[] {
-  return byTime.map(({ at, cost }) => ({
-    label: spanLabel(at, spanSeconds), values: [Number(cost)], exact: [formatDollars(cost)],
+  return byTime.map((row) => ({
+    label: spanLabel(row.at, spanSeconds), values: [Number(row.cost)], exact: [formatCost(row)],
   }));
 }
 
@@ -72,12 +77,12 @@ export function outcomeRows({ runs, spanSeconds }: Overview): ChartRow[] {
   }));
 }
 
-type Usage = Pick<Overview["total"], "cost" | "inputTokens" | "outputTokens" | "calls">;
+type Usage = Pick<Overview["total"], "cost" | "inputTokens" | "outputTokens" | "calls" | "unpriced">;
 
 function usageRow(label: string, usage: Usage): ChartRow {
   const values = [Number(usage.cost), usage.inputTokens + usage.outputTokens, usage.calls];
   const [, tokens, calls] = values.map((value) => value.toLocaleString("en"));
-  return { label, values, exact: [formatDollars(usage.cost), tokens ?? "", calls ?? ""] };
+  return { label, values, exact: [formatCost(usage), tokens ?? "", calls ?? ""] };
 }
 
 /** Returns what each account used. */

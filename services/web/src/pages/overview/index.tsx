@@ -5,11 +5,11 @@ import { usePoll } from "../../api/usePoll";
 import { useLocation } from "../../app/router";
 import { Columns } from "../../components/charts/Columns";
 import { RankBars } from "../../components/charts/RankBars";
-import { formatCount, formatDollars, formatDuration, plural } from "../../components/format";
+import { formatCount, formatDuration, plural } from "../../components/format";
 import { LoadNote } from "../../components/LoadNote";
 import {
   OUTCOMES, type Overview as Figures, RANGES, SPENDING, TOKENS, USAGE, accountRows, codeRows, countRuns, formatAmount, formatCompact,
-  modelRows, outcomeRows, readRange, spendingRows, sumOf, tokenRows, waitRows,
+  formatCost, modelRows, outcomeRows, readRange, spendingRows, sumOf, tokenRows, waitRows,
 } from "./figures";
 import { Tiles } from "./Tiles";
 import "../../components/charts/charts.css";
@@ -58,7 +58,7 @@ function Charts({ overview }: { overview: Figures }) {
   const waited = waitRows(overview);
   return (
     <div className="chart-grid">
-      <Columns title="Spending" summary={formatDollars(total.cost)} rows={spendingRows(overview)} series={SPENDING} format={formatAmount} />
+      <Columns title="Spending" summary={formatCost(total)} rows={spendingRows(overview)} series={SPENDING} format={formatAmount} />
       <Columns title="Tokens" summary={formatCount(tokens)} rows={tokenRows(overview)} series={TOKENS} format={formatCompact} />
       <Columns
         title="Runs by outcome" summary={`${formatCount(countRuns(overview).ended)} ended`} rows={outcomeRows(overview)} series={OUTCOMES}
