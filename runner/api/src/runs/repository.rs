@@ -79,6 +79,8 @@ pub(super) struct CommitsView {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schema(required = false)]
     objections: Vec<ObjectionView>,
+    /// True if the agent left work that is in no commit of its branch. Its workspace is kept for a while.
+    uncommitted: bool,
     /// Reason why the commits did not reach their branch, for operators.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -125,7 +127,7 @@ struct ObjectionView {
 impl CommitsView {
     /// Returns the view of a relay as `caller` may see it.
     pub(super) fn of(record: &RelayRecord, caller: &Caller) -> Self {
-        let RelayRecord { order, stage, fault, commits, .. } = record;
+        let RelayRecord { order, stage, fault, commits, uncommitted, .. } = record;
         let detail = match stage {
             RelayStage::Failed { reason } => Some(reason),
             _ => fault.as_ref(),
@@ -153,6 +155,7 @@ impl CommitsView {
                     detail: objection.detail.clone(),
                 })
                 .collect(),
+            uncommitted: *uncommitted,
             detail: detail.filter(|_| caller.is_operator()).cloned(),
         }
     }

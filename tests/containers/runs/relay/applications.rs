@@ -40,8 +40,35 @@ async fn a_member_orders_a_pull_request() {
     assert_eq!(log[0]["subject"], "Change a", "{record:#}");
     assert!(log[0]["authoredAt"].as_str().unwrap().ends_with('Z'), "{record:#}");
     assert_eq!(record["commits"]["branch"], json!(format!("sandbox/{run}")));
+    assert_eq!(record["commits"]["uncommitted"], false, "{record:#}");
     assert_eq!(remote.branches(), ["main first".to_owned(), format!("sandbox/{run} Change a")]);
     assert_eq!(app.get("/api/v1/runs").await.json()["runs"].as_array().unwrap().len(), 1, "refused: no run");
+    there.end().await;
+}
+
+#[tokio::test]
+async fn an_application_sees_work_in_no_commit() {
+    let host = GitHost::start().await;
+    let remote = host.repository("app");
+    let account = format!("[accounts.'acct-7']\nrepositories = ['{}/*']\n", host.git.origin);
+    let settings = format!("\n{}{account}", host.settings_with_token());
+    let there = Served::of(&settings, &format!("{COMMITS}; echo unseen > b.txt")).await;
+    let app = there.principal(&["app", "--account", "acct-7"]).await;
+    let repository = json!({ "url": host.url("app"), "base": "main" });
+    let order = json!({ "agentId": "test:sh", "model": "fake", "input": "q", "repository": repository });
+    let ordered = app.post("/api/v1/runs", &order).await;
+    assert_eq!(ordered.status, 201, "{}", ordered.text());
+    let record = ended(&app, ordered.json()["runId"].as_str().unwrap()).await;
+    let commits = &record["commits"];
+    assert_eq!(
+        (&commits["stage"], &commits["uncommitted"]),
+        (&json!("published"), &json!(true)),
+        "{record:#}"
+    );
+    assert_eq!(remote.branches().len(), 2, "the commits are published");
+    // Its workspace is kept.
+    let removed = there.world.sluice().run(&["runs", "gc", "--kept"]).await;
+    assert_eq!(removed.code, Some(0), "{removed:?}");
     there.end().await;
 }
 

@@ -24,7 +24,7 @@ export function Git({ run }: { run: RunDetails }) {
           The run has no repository. Order one with <code>sluice run --repo URL</code> to have its commits on a branch.
         </p>
       ) : (
-        <CommitsView commits={run.commits} />
+        <CommitsView runId={run.runId} commits={run.commits} />
       )}
       {showsDiff ? (
         <Diff runId={run.runId} />
@@ -39,7 +39,7 @@ export function Git({ run }: { run: RunDetails }) {
   );
 }
 
-function CommitsView({ commits }: { commits: Commits }) {
+function CommitsView({ runId, commits }: { runId: string; commits: Commits }) {
   const inline = (text: string) => <AgentText text={text} form="inline" />;
   return (
     <>
@@ -63,6 +63,12 @@ function CommitsView({ commits }: { commits: Commits }) {
             </div>
           ))}
         </div>
+      )}
+      {commits.uncommitted && (
+        <p className="hint">
+          The agent left work that is in no commit. Its workspace is kept for a while: see the changed files, or{" "}
+          <code>sluice runs diff {runId}</code>.
+        </p>
       )}
       {commits.detail !== undefined && <AgentText text={commits.detail} />}
       {commits.log !== undefined && commits.log.length > 0 && (
