@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use harness::coding_agents::{AgentScenario, AgentUpstream, CODING_AGENTS, CodingAgent, works_with};
+use harness::{
+    coding_agents::{AgentScenario, AgentUpstream, CODING_AGENTS, CodingAgent, works_with},
+    docker::docker,
+};
 
 /// Plays every scenario with one agent, with the scripted upstream and with LiteLLM.
 async fn play(agent: CodingAgent) {
@@ -31,6 +34,24 @@ async fn each_agent_takes_three_turns_of_a_thread() {
         let world = agent.add(AgentUpstream::Scripted).await;
         agent.play(&world, AgentScenario::Thread).await;
     }
+}
+
+/// Builds and tests of most projects need these. The slim image has none of them, and is smaller.
+#[tokio::test]
+async fn an_agents_image_has_common_tools() {
+    let [image, slim] = CODING_AGENTS[3].images().await;
+    let inside = async |image: &str, script: &str| {
+        docker(&["run", "--rm", "--network", "none", "--entrypoint", "sh", image, "-c", script]).await
+    };
+    let works = "set -e; cd /tmp; git --version; node --version; npm --version; npx --version; jq --version; rg --version; \
+                 unzip -v; printf 'int main(void) { return 0; }' > a.c; printf 'a: a.c\n\tcc -o a a.c\n' > Makefile; \
+                 make; ./a; python3 -c 'import ssl, sqlite3, json'; echo complete";
+    let said = inside(&image, works).await;
+    assert!(said.ends_with("complete"), "{said}");
+    assert_eq!(slim, format!("{image}-slim"));
+    let lacks = "for tool in make cc python3 npm rg unzip; do command -v $tool; done; node --version && git --version";
+    let said = inside(&slim, lacks).await;
+    assert_eq!(said.lines().count(), 2, "{said}");
 }
 
 #[test]

@@ -208,6 +208,22 @@ impl CodingAgent {
         added_to
     }
 
+    /// Builds its image with the common tools, and the slim one. Returns their names.
+    ///
+    /// # Panics
+    /// If one cannot be built.
+    pub async fn images(&self) -> [String; 2] {
+        let AgentWorld { world, .. } = AgentUpstream::Scripted.world().await;
+        let add = async |options: &[&str]| {
+            let arguments =
+                [&["--set", DOCKER, "agents", "add", self.name, "--force", "--json"], options].concat();
+            let added = world.sluice().within(BUILD_TIMEOUT).run(&arguments).await;
+            assert_eq!(added.code, Some(0), "{added:?}");
+            added.result()["image"].as_str().unwrap().to_owned()
+        };
+        [add(&[]).await, add(&["--slim"]).await]
+    }
+
     /// Returns the version of its package.
     ///
     /// # Panics

@@ -16,7 +16,7 @@ pub(crate) use self::{
     entry::{Entry, EntryFile},
     own::{OWN_IMAGES, installed_archives},
     package::PackageName,
-    recipe::{ContextFile, Recipe},
+    recipe::{ContextFile, ImageTools, Recipe},
 };
 
 /// Errors of adding an agent.

@@ -9,9 +9,10 @@ use super::{Error, ImageContext, PackageName, Programs};
 pub(crate) type ContextFile = (&'static str, &'static str);
 
 /// Files that every image has.
-const SHARED_FILES: [ContextFile; 11] = [
+const SHARED_FILES: [ContextFile; 12] = [
     ("Dockerfile", include_str!("../../../../services/agents/Dockerfile")),
     ("build/fetch.mjs", include_str!("../../../../services/agents/fetch.mjs")),
+    ("build/npm.json", include_str!("../../../../services/agents/npm.json")),
     ("agent/main.mjs", include_str!("../../../../services/agents/main.mjs")),
     ("agent/lib/behaviour.mjs", include_str!("../../../../services/agents/lib/behaviour.mjs")),
     ("agent/lib/conversation.mjs", include_str!("../../../../services/agents/lib/conversation.mjs")),
@@ -50,6 +51,32 @@ const CATALOG: [Sources; 5] = [
     sources!("qwen-code", None),
     sources!("aider", Some(include_str!("../../../../services/agents/aider/requirements.txt"))),
 ];
+
+/// Tools that an image has besides those of its agent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ImageTools {
+    /// Those that builds and tests of most projects need: a C compiler, make, Python, npm, jq, ripgrep, unzip.
+    Common,
+    /// None.
+    Slim,
+}
+
+impl ImageTools {
+    /// Returns the size of the download.
+    pub(crate) const fn download_mib(self) -> u32 {
+        match self {
+            Self::Common => 60,
+            Self::Slim => 0,
+        }
+    }
+
+    const fn variant(self) -> &'static str {
+        match self {
+            Self::Common => "tools",
+            Self::Slim => "slim",
+        }
+    }
+}
 
 /// Recipe of an agent's image.
 #[derive(Debug, Deserialize)]
@@ -112,12 +139,13 @@ impl Recipe {
     }
 
     /// Returns what its image is built from, with these packages besides its own.
-    pub(crate) fn context(&self, packages: &[PackageName]) -> ImageContext<'_> {
+    pub(crate) fn context(&self, tools: ImageTools, packages: &[PackageName]) -> ImageContext<'_> {
         let packages: Vec<_> = packages.iter().map(PackageName::to_string).collect();
         let arguments = vec![
             ("TOOLS", self.tools.join(" ")),
             ("PACKAGES", packages.join(" ")),
             ("AGENT", format!("{}@{}", self.name, self.version)),
+            ("VARIANT", tools.variant().to_owned()),
         ];
         let files = &self.files;
         ImageContext { name: &self.name, files, arguments, programs: Programs::IfInstalled }
@@ -129,8 +157,12 @@ impl Recipe {
     }
 
     /// Returns the name of its image, unless another is chosen.
-    pub(crate) fn image(&self) -> String {
-        format!("sluicegate/{}:{}", self.name, self.version)
+    pub(crate) fn image(&self, tools: ImageTools) -> String {
+        let Self { name, version, .. } = self;
+        match tools {
+            ImageTools::Common => format!("sluicegate/{name}:{version}"),
+            ImageTools::Slim => format!("sluicegate/{name}:{version}-slim"),
+        }
     }
 }
 

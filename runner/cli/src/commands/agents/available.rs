@@ -8,7 +8,7 @@ use super::{
     super::{Context, Error, exit::Exit, table::Table},
     Arguments,
 };
-use crate::agent_images::Recipe;
+use crate::agent_images::{ImageTools, Recipe};
 
 /// Lists the coding agents that ship.
 pub(super) async fn list(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {
@@ -17,7 +17,8 @@ pub(super) async fn list(context: &Context, arguments: &Arguments) -> Result<Exi
     let docker = context.docker_program();
     for recipe in &Recipe::all() {
         let entry = context.settings.agents.iter().find(|(id, _)| id.to_string() == recipe.agent());
-        let image = entry.map_or_else(|| recipe.image(), |(_, agent)| agent.image.to_string());
+        let image =
+            entry.map_or_else(|| recipe.image(ImageTools::Common), |(_, agent)| agent.image.to_string());
         // Without Docker the list is still of use.
         let has_image = docker.has_image(&image).await.ok();
         let Recipe { name, title, version, package, registry, .. } = recipe;
