@@ -50,7 +50,7 @@ enum Command {
 Examples:
   sluice agents add claude-code           then: sluice run --agent claude-code \"Hi\"
   sluice agents add codex --model gpt-5.5
-  sluice agents add codex --packages make,python3 --force  build again, with these
+  sluice agents add codex --packages golang,sqlite3 --force  build again, with these
   sluice agents add aider --print         print the entry, change and build nothing")]
     Add(add::AddArguments),
 }
