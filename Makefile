@@ -6,6 +6,8 @@ export PATH := $(CACHE)/bin:$(PATH)
 CARGO := cargo
 export PREFIX ?= /usr
 export PURGE
+# File with the Ed25519 key that signs `make dist`.
+export SIGNING_KEY
 # Directory of cargo's outputs, which CARGO_TARGET_DIR moves.
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 # Seconds that each fuzz target runs.
@@ -37,7 +39,7 @@ TESTS ?=
 .PHONY: help demo check test test-all prove stress ci clean
 .PHONY: setup setup-check setup-test setup-clients release images proxy-image test-image build format lint deny tidy docs
 .PHONY: processes containers clients examples pages
-.PHONY: install uninstall package test-openclaw
+.PHONY: install uninstall package dist dist-check test-openclaw
 .PHONY: fuzz fuzz-control fuzz-record
 .PHONY: agents-record
 .PHONY: bench bench-quick bench-starts bench-openclaw bench-micro bench-before bench-check bench-accept bench-build bench-cores
@@ -86,9 +88,10 @@ proxy-image: ## Build the data plane's static binary and its image for operators
 	@scripts/setup.sh docker
 	@services/proxy-image/build.sh
 
-test-image: ## Build the data plane's image as tests need it, of libraries that the build has compiled
+test-image: ## Build the data plane's image and the static programs as tests need them, of libraries that the build has compiled
 	@scripts/setup.sh docker
 	@PROFILE=dev services/proxy-image/build.sh
+	@PROFILE=dev scripts/dist.sh programs
 
 pages: ## Build the dashboard (services/web) into services/web/dist
 	@scripts/web.sh build
@@ -116,6 +119,15 @@ uninstall: ## Remove what `make install` has put below PREFIX; PURGE=yes also co
 
 package: release ## Build a release and make a Debian package of it in its target directory
 	@scripts/package.sh deb $(TARGET)/release $(TARGET)/package
+
+dist: ## Make what users install without a compiler, in target/dist; SIGNING_KEY=FILE signs it (15 minutes)
+	@scripts/web.sh build
+	@scripts/setup.sh images
+	@scripts/images.sh git-sync
+	@scripts/dist.sh pack "$$(scripts/dist.sh programs)" $(TARGET)/dist
+
+dist-check: ## Pack what `make dist` has built twice, and compare
+	@scripts/dist.sh check "$$(scripts/dist.sh programs)"
 
 format: ## Check the format of Rust sources
 	$(CARGO) fmt --all --check

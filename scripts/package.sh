@@ -85,7 +85,7 @@ finish() {
 
 # make_deb BIN_DIR OUT_DIR  Makes the package and prints its path.
 make_deb() {
-  local bin=$1 out=$2 version staging deb
+  local bin=$1 out=$2 version staging deb depends='Depends: libc6 (>= 2.36), libgcc-s1'
   command -v dpkg-deb >/dev/null || die "dpkg-deb is missing: packages are made on Debian"
   check_programs "$bin"
   version=$("$bin/sluice" --version | cut -d ' ' -f 2)-$REVISION
@@ -96,14 +96,15 @@ make_deb() {
   chmod 0755 "$staging"
   PREFIX=/usr install_programs "$bin" "$staging"
   strip "$staging/usr/bin/sluice" "$staging/usr/bin/sluice-proxy"
+  [[ $(LC_ALL=C ldd "$bin/sluice" "$bin/sluice-proxy" 2>&1) == *'=>'* ]] || depends= # linked statically
   install -d "$staging/DEBIAN" "$out"
   cat >"$staging/DEBIAN/control" <<CONTROL
 Package: sluicegate
 Version: $version
 Architecture: $(dpkg --print-architecture)
 Maintainer: Sluicegate maintainers <maintainers@sluicegate.invalid>
-Depends: libc6 (>= 2.36), libgcc-s1
-Recommends: e2fsprogs, mount, systemd, docker.io
+${depends:+$depends
+}Recommends: e2fsprogs, mount, systemd, docker.io
 Section: net
 Priority: optional
 Description: language models for untrusted coding agents

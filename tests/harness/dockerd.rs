@@ -56,6 +56,21 @@ impl Dockerd {
     /// # Panics
     /// If it does not start; it needs root.
     pub async fn start(containers: Containers) -> Self {
+        let dockerd = Self::empty(containers).await;
+        let copy = format!(
+            "docker -H unix://{SOCKET} save sluicegate/sandbox-runtime:latest | docker -H {} load",
+            dockerd.host()
+        );
+        let copied = tokio::process::Command::new("sh").args(["-c", &copy]).output().await.unwrap();
+        assert!(copied.status.success(), "{copied:?}");
+        dockerd
+    }
+
+    /// Starts a daemon without any image.
+    ///
+    /// # Panics
+    /// If it does not start; it needs root.
+    pub async fn empty(containers: Containers) -> Self {
         // The guard removes the directory. Its name is short, because containerd creates sockets below it.
         let dir = tempfile::Builder::new().prefix("sd-").tempdir_in("/tmp").unwrap().keep();
         let guard = Command::new("sh")
@@ -70,12 +85,6 @@ impl Dockerd {
             .unwrap();
         let mut dockerd = Self { daemon: None, dir, guard };
         dockerd.again(containers).await;
-        let copy = format!(
-            "docker -H unix://{SOCKET} save sluicegate/sandbox-runtime:latest | docker -H {} load",
-            dockerd.host()
-        );
-        let copied = tokio::process::Command::new("sh").args(["-c", &copy]).output().await.unwrap();
-        assert!(copied.status.success(), "{copied:?}");
         dockerd
     }
 

@@ -16,7 +16,7 @@ const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// A Debian without Sluicegate.
 pub(crate) const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Files that an installation has, besides one manual page for each command.
-const FILES: [&str; 16] = [
+pub(super) const FILES: [&str; 16] = [
     "bin/sluice",
     "bin/sluice-proxy",
     "lib/sluicegate/cogni-tool",

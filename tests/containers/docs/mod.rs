@@ -3,5 +3,6 @@
 mod book;
 mod hosts;
 mod http_api;
+mod install;
 mod mirrors;
 mod quick_start;
