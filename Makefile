@@ -123,11 +123,10 @@ package: release ## Build a release and make a Debian package of it in its targe
 dist: ## Make what users install without a compiler, in target/dist; SIGNING_KEY=FILE signs it (15 minutes)
 	@scripts/web.sh build
 	@scripts/setup.sh images
-	@scripts/images.sh git-sync
-	@scripts/dist.sh pack "$$(scripts/dist.sh programs)" $(TARGET)/dist
+	@programs=$$(scripts/dist.sh programs) && scripts/dist.sh pack "$$programs" $(TARGET)/dist
 
 dist-check: ## Pack what `make dist` has built twice, and compare
-	@scripts/dist.sh check "$$(scripts/dist.sh programs)"
+	@programs=$$(scripts/dist.sh programs) && scripts/dist.sh check "$$programs"
 
 format: ## Check the format of Rust sources
 	$(CARGO) fmt --all --check

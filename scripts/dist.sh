@@ -58,8 +58,6 @@ pack() {
   "$PYTHON" scripts/dist/sbom.py "$version" >"$out/sluicegate-$version.cdx.json"
   save_images "$out/$name"
   (cd "$out" && sha256sum -- sluicegate[-_]* >$SUMS)
-  sign "$out"
-  say "in $out; to verify there: \`sha256sum --check $SUMS\`"
 }
 
 # archive DIR NAME  Prints a compressed archive of DIR/NAME, without a trace of this machine.
@@ -104,7 +102,11 @@ check() {
 
 case $#:${1:-} in
   1:programs) build_programs ;;
-  3:pack) pack "$2" "$3" ;;
+  3:pack)
+    pack "$2" "$3"
+    sign "$3"
+    say "in $3; to verify there: \`sha256sum --check $SUMS\`"
+    ;;
   2:sign) sign "$2" ;;
   2:check) check "$2" ;;
   *) usage ;;

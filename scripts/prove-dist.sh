@@ -66,8 +66,10 @@ prove_names() {
 
 # build DIR  Builds and packs everything in a build directory of its own.
 build() {
+  local programs
   export CARGO_TARGET_DIR=$WORK/$1/target
-  IMAGES='' scripts/dist.sh pack "$(scripts/dist.sh programs)" "$WORK/$1/dist" 2>"$WORK/$1.log" || die "$(<"$WORK/$1.log")"
+  programs=$(scripts/dist.sh programs)
+  IMAGES='' scripts/dist.sh pack "$programs" "$WORK/$1/dist"
 }
 
 prove_builds() {

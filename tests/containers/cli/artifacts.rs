@@ -72,6 +72,8 @@ async fn artifacts_hold_every_file() {
     assert!(listed.contains("man/man1/sluice-run.1"), "{listed}");
     let unit = format!("tar -xOzf {} {top}lib/systemd/system/sluice.service", archive.display());
     assert!(shell(dir.path(), &unit).await.contains("ExecStart=/usr/local/bin/sluice"));
+    let needed = shell(dir.path(), "dpkg-deb --field sluicegate_*.deb Depends").await;
+    assert_eq!(needed.trim(), "", "static programs need no package");
 
     let wheel = only(dir.path(), ".whl");
     let listed = shell(dir.path(), &format!("python3 -m zipfile -l {}", wheel.display())).await;
@@ -87,7 +89,7 @@ async fn artifacts_hold_every_file() {
     assert!(!contents.contains("pkg:cargo/proptest@"), "what only tests need is in no program");
 }
 
-/// Who has one of the files can tell whether it is whole, and whose it is.
+/// The sums say whether a file is whole, and their signature whose it is.
 #[tokio::test]
 async fn sums_of_artifacts_are_signed() {
     let dir = tempfile::tempdir().unwrap();

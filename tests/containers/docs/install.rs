@@ -18,7 +18,7 @@ use crate::cli::{
 
 /// Ends each program that loads it, as a module of another C library does.
 const MODULE: &str = "void __attribute__((constructor)) end(void) { __builtin_trap(); }";
-/// What `sluice demo` has to show, besides the answer.
+/// Parts of what `sluice demo` shows, besides the answer.
 const SHOWN: [&str; 2] = ["quota_exhausted, decided by account.total_tokens", "\"run_id\":\"demo\""];
 
 /// The page, the files that it is about, and where its commands run.
@@ -92,6 +92,8 @@ async fn artifacts_install_without_a_compiler() {
     let root = installation.page.root();
     let checked = installation.in_debian(&[], &installation.commands("## Check the files")).await;
     assert!(checked.contains("Signature Verified Successfully"), "{checked}");
+    let inside = installation.in_debian(&[], &installation.commands("## Look up what is inside")).await;
+    assert!(inside.contains("pkg:cargo/tokio@"), "{inside}");
 
     let began = Instant::now();
     let said = installation.in_debian(&[], &installation.commands("## From the archive")).await;
@@ -115,7 +117,7 @@ async fn artifacts_install_without_a_compiler() {
     }
 
     let pip = format!(
-        "python3 -m venv {root}/venv && cd {root}/dist && . {root}/venv/bin/activate && {}",
+        "/usr/bin/python3 -m venv {root}/venv && cd {root}/dist && . {root}/venv/bin/activate && {}",
         installation.commands("## As a Python wheel")
     );
     let mut environment = Command::new("bash");
