@@ -104,6 +104,6 @@ pub struct ModelPrice {
 pub enum PriceSource {
     /// `[prices]` of the configuration.
     Table,
-    /// What the upstream shows at `/model/info`.
+    /// The upstream, which shows it at `/model/info`.
     Upstream,
 }

@@ -136,7 +136,8 @@ fn is_read_later_by_the_control_plane(key: &str) -> bool {
 
 /// Returns the agents that differ.
 fn changed_agents(before: &Config, after: &Config) -> Vec<String> {
-    let (before, after) = (&before.settings.agents, &after.settings.agents);
+    let before = &before.settings.agents;
+    let after = &after.settings.agents;
     let ids: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     let differ = ids.into_iter().filter(|id| before.get(*id) != after.get(*id));
     differ.map(|id| format!("agents.{id}")).collect()

@@ -1,6 +1,9 @@
 //! Implements `sluice agents add`.
 
-use std::io::{self, Write};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
 
 use platform_core::id::ModelName;
 use platform_runtime::{report, settings::Image, terminal};
@@ -15,6 +18,22 @@ pub(super) struct AddArguments {
     /// Agent to add, from `sluice agents ls --available`
     #[arg(value_name = "NAME")]
     name: String,
+    #[command(flatten)]
+    build: BuildArguments,
+    /// Model of the entry [default: none, so upstream.default_model]
+    #[arg(long, value_name = "MODEL")]
+    model: Option<ModelName>,
+    /// Build again, and set the image of the entry that an earlier call wrote; its other settings stay
+    #[arg(long)]
+    force: bool,
+    /// Print the entry; build nothing and change no file
+    #[arg(long)]
+    print: bool,
+}
+
+/// Image of the agent.
+#[derive(clap::Args)]
+struct BuildArguments {
     /// Image to build on: a Debian with Node 22 or newer [default: sluicegate/sandbox-runtime:latest if it is here,
     /// else node:24-bookworm-slim]
     #[arg(long, value_name = "IMAGE")]
@@ -25,18 +44,9 @@ pub(super) struct AddArguments {
     /// Leave the C compiler, make, Python, npm, ripgrep and unzip out: the image is 250 MB smaller
     #[arg(long)]
     slim: bool,
-    /// Model of the entry [default: none, so upstream.default_model]
-    #[arg(long, value_name = "MODEL")]
-    model: Option<ModelName>,
     /// Debian packages that the agent needs besides, such as `golang,sqlite3`: the sandbox has no network to install any
     #[arg(long, value_name = "PACKAGE,...", value_delimiter = ',')]
     packages: Vec<PackageName>,
-    /// Build again, and set the image of the entry that an earlier call wrote; its other settings stay
-    #[arg(long)]
-    force: bool,
-    /// Print the entry; build nothing and change no file
-    #[arg(long)]
-    print: bool,
 }
 
 /// Form of the output.
@@ -93,10 +103,50 @@ impl ServiceReload {
     }
 }
 
+/// Agent that was added.
+struct Added<'a> {
+    recipe: &'a Recipe,
+    image: &'a str,
+    /// Configuration file that has its entry.
+    file: &'a Path,
+    /// Set if the entry was there before.
+    replaced: bool,
+    service: ServiceReload,
+}
+
+impl Added<'_> {
+    /// Prints what was done.
+    fn tell(&self, style: Style) -> io::Result<()> {
+        let agent = self.recipe.agent();
+        let file = self.file.display().to_string();
+        let mut out = io::stdout();
+        match style {
+            Style::Json => {
+                let added = json!({
+                    "agentId": agent,
+                    "image": self.image,
+                    "file": file,
+                    "replaced": self.replaced,
+                    "service": self.service.word(),
+                });
+                return writeln!(out, "{}", terminal::safe_json(&added.to_string()));
+            }
+            Style::Text if self.replaced => {
+                writeln!(out, "set the image of {agent} in {file}; its other settings are as before")?;
+            }
+            Style::Text => {
+                writeln!(out, "added {agent} to {file}: sluice run --agent {} \"Hi\"", self.recipe.name)?;
+            }
+        }
+        self.service.tell()
+    }
+}
+
 pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style) -> Result<Exit, Error> {
     let recipe = find(&arguments.name)?;
-    let tools = if arguments.slim { ImageTools::Slim } else { ImageTools::Common };
-    let image = arguments.image.map_or_else(|| recipe.image(tools), |image| image.to_string());
+    let BuildArguments { base, image, slim, packages } = arguments.build;
+    let tools = if slim { ImageTools::Slim } else { ImageTools::Common };
+    let image = image.map_or_else(|| recipe.image(tools), |image| image.to_string());
     let model = arguments.model.as_ref().map(ModelName::as_str);
     let entry = Entry { recipe: &recipe, image: &image, model };
     if arguments.print {
@@ -121,39 +171,18 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
         download_mib + tools.download_mib()
     )?;
     let docker = context.docker_program();
-    let base = match &arguments.base {
+    let base = match &base {
         Some(base) => base.as_str(),
         None => docker.agent_base().await?,
     };
-    docker.build(&image, base, recipe.context(tools, &arguments.packages)).await?;
+    docker.build(&image, base, recipe.context(tools, &packages)).await?;
     // The file may have changed meanwhile.
     let text = text()?;
     context.sources.check(&text)?;
     file.write(&text)?;
     let service = ServiceReload::reload(context).await;
-    let agent = recipe.agent();
-    let file = path.display().to_string();
-    let mut out = io::stdout();
-    match style {
-        Style::Json => {
-            let added = json!({
-                "agentId": agent,
-                "image": image,
-                "file": file,
-                "replaced": is_configured,
-                "service": service.word(),
-            });
-            writeln!(out, "{}", terminal::safe_json(&added.to_string()))?;
-            return Ok(Exit::Success);
-        }
-        Style::Text if is_configured => {
-            writeln!(out, "set the image of {agent} in {file}; its other settings are as before")?;
-        }
-        Style::Text => {
-            writeln!(out, "added {agent} to {file}: sluice run --agent {} \"Hi\"", recipe.name)?;
-        }
-    }
-    service.tell()?;
+    let added = Added { recipe: &recipe, image: &image, file: path, replaced: is_configured, service };
+    added.tell(style)?;
     Ok(Exit::Success)
 }
 
