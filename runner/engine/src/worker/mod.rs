@@ -10,7 +10,7 @@ mod presence;
 
 use std::{cell::RefCell, sync::Arc, time::Duration};
 
-use platform_core::id::RunId;
+use platform_core::{id::RunId, limit::Millis};
 use platform_runtime::{report, settings::Settings};
 use runner_docker::{self as docker, Docker};
 use runner_store::{self as store, Store};
@@ -74,25 +74,48 @@ struct Work {
     permit: Option<OwnedSemaphorePermit>,
 }
 
-/// Connects to all backends, trying again until they are available; `None` once `stop` is triggered.
+/// Opens the store, trying again until it is there; `None` once `stop` is triggered.
 ///
 /// # Errors
 /// If the store serves another host: trying again would not change that.
-pub async fn connect_backends(
-    settings: &Settings,
+pub async fn open_store(
     open: impl AsyncFn() -> Result<Store, store::Error>,
     stop: &CancellationToken,
+) -> Result<Option<Store>, store::Error> {
+    connect(async || Ok(open().await?), stop).await
+}
+
+/// Connects to Docker and opens the directory of workspaces, trying again until both are there; `None` once `stop` is
+/// triggered. Meanwhile reports to the store that this host is active.
+///
+/// # Errors
+/// If the store was moved to another host meanwhile.
+pub async fn connect_engine(
+    settings: &Settings,
+    store: &Store,
+    stop: &CancellationToken,
 ) -> Result<Option<EngineHandles>, store::Error> {
+    let engine = async || {
+        let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
+        let workspaces = Workspaces::open(&settings.sandbox)?;
+        Ok(EngineHandles::of(settings, docker, store.clone(), workspaces))
+    };
+    tokio::select! {
+        connected = connect(engine, stop) => connected,
+        moved = keep_serving(store, settings.worker.lease_duration) => Err(moved),
+    }
+}
+
+/// Tries until `attempt` succeeds; returns `None` once `stop` is triggered.
+async fn connect<T>(
+    attempt: impl AsyncFn() -> Result<T, Error>,
+    stop: &CancellationToken,
+) -> Result<Option<T>, store::Error> {
     let mut last_error = String::new();
     loop {
-        let engine = async {
-            let store = open().await?;
-            let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
-            Ok::<_, Error>(EngineHandles::of(settings, docker, store, Workspaces::open(&settings.sandbox)?))
-        };
         let error = tokio::select! {
-            engine = engine => match engine {
-                Ok(engine) => return Ok(Some(engine)),
+            connected = attempt() => match connected {
+                Ok(connected) => return Ok(Some(connected)),
                 Err(Error::Store(error)) if error.serves_another() => return Err(error),
                 Err(error) => report::chain(&error),
             },
@@ -134,7 +157,7 @@ pub async fn work(
             () = continue_relays(&engine.store, || engine.relays()) => None,
             () = reap(engine, &reaper, gc_interval) => None,
             () = retention::prune_store(&engine.store, settings, gc_interval) => None,
-            moved = keep_serving(engine) => Some(moved),
+            moved = keep_serving(&engine.store, engine.lease) => Some(moved),
         };
         work_ended.cancel();
         moved
@@ -148,16 +171,16 @@ pub async fn work(
 }
 
 /// Reports to the store that this host is active, until the store serves another host.
-async fn keep_serving(engine: &EngineHandles) -> store::Error {
+async fn keep_serving(store: &Store, lease: Millis) -> store::Error {
     loop {
-        match engine.store.keep_serving(engine.lease).await {
+        match store.keep_serving(lease).await {
             Err(moved) if moved.serves_another() => return moved,
             Err(error) => {
                 tracing::warn!(error = report::chain(&error), "presence of this host not stored");
             }
             Ok(()) => {}
         }
-        tokio::time::sleep(engine.lease.duration() / lease_clock::RENEWALS_PER_LEASE).await;
+        tokio::time::sleep(lease.duration() / lease_clock::RENEWALS_PER_LEASE).await;
     }
 }
 

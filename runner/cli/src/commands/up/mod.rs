@@ -1,12 +1,13 @@
 //! Implements `sluice up`: starts the proxy, the API and a worker, and stops them in order.
 
+mod execution;
+
 use std::{
     io::{self, IsTerminal, Write},
     sync::Arc,
     time::Duration,
 };
 
-use bytes::Bytes;
 use platform_core::control::Health;
 use platform_runtime::{
     report,
@@ -15,30 +16,25 @@ use platform_runtime::{
     task, terminal,
 };
 use runner_api::{Api, ApiContext, Callbacks, ConfigurationFile};
-use runner_billing::{FloorEnforcer, JournalConsumer, Reconciler, ReconciliationTask};
-use runner_connections::{ConnectionBroker, Resealed, SealingKeys};
+use runner_connections::SealingKeys;
 use runner_control_client::DataPlane;
 use runner_engine::{
     agents::Catalog,
-    context::EngineHandles,
     observer::Observer,
-    worker::{self, AtEnd, Presence},
+    worker::{AtEnd, Presence},
 };
-use runner_gateways::managed;
 use runner_repos::Refresher;
 use runner_store::{Error as StoreError, RunChanges};
-use runner_telemetry::traces::{self, SpanQueue};
-use runner_tools::ToolGateway;
 use tokio::{
-    sync::{Notify, mpsc::Receiver},
     task::JoinHandle,
     time::{MissedTickBehavior, timeout},
 };
 use tokio_util::sync::CancellationToken;
 
+use self::execution::Execution;
 use super::{Context, Error, exit::Exit};
 use crate::{
-    doctor, host_tools,
+    doctor,
     reload::Reloader,
     supervise::{self, Plan, Proxy},
 };
@@ -244,75 +240,6 @@ async fn store_problem(context: &Context) -> Result<Option<String>, StoreError> 
     }
 }
 
-/// Worker of `sluice up`, with its observers and its stop signals.
-struct Execution<'s> {
-    observer: Observer,
-    export: Option<SpanQueue>,
-    /// Bodies of callbacks that the API has taken.
-    hints: Receiver<Bytes>,
-    refresher: Refresher,
-    at_end: AtEnd,
-    changes: &'s RunChanges,
-    cancel: &'s CancellationToken,
-    proxy_stop: &'s CancellationToken,
-}
-
-impl Execution<'_> {
-    /// Executes runs once all backends are available, until `cancel` is triggered.
-    ///
-    /// # Errors
-    /// If the store serves another host.
-    async fn run_worker(self, context: &Context, catalog: &Catalog) -> Result<(), StoreError> {
-        let Self { observer, export, hints, refresher, at_end, changes, cancel, proxy_stop } = self;
-        let settings = &context.settings;
-        let open = async || Ok(context.serving_store().await?.reporting(changes.clone()));
-        let Some(mut engine) = worker::connect_backends(settings, open, cancel).await? else { return Ok(()) };
-        engine.observer = observer;
-        engine.settings = catalog.settings();
-        engine.github = context.github();
-        let tools_stop = CancellationToken::new();
-        let mut result = Ok(());
-        let work = async {
-            result = Box::pin(worker::work(&engine, settings, catalog, cancel, at_end)).await;
-            // Runs that go on at the next worker find tools away until then.
-            tools_stop.cancel();
-            proxy_stop.cancel();
-        };
-        let connections =
-            ConnectionBroker::of(settings, engine.store.clone(), Arc::clone(&engine.observer.metrics));
-        reseal(&connections).await;
-        let shared = host_tools::SharedParts { connections, refresher };
-        let gateway = host_tools::sharing_gateway(settings, &engine.store, &engine.github, shared);
-        let work = async { tokio::join!(work, serve_tools(gateway, tools_stop.clone())).0 };
-        run_observed(&engine, Observation { export, hints }, settings, work).await;
-        result
-    }
-}
-
-/// Seals all connections with the first key. Without it they are opened with the keys that sealed them.
-async fn reseal(connections: &ConnectionBroker) {
-    if !connections.is_configured() {
-        return;
-    }
-    match connections.reseal().await {
-        Ok(Resealed { resealed: 0, skipped, .. }) if skipped.is_empty() => {}
-        Ok(Resealed { resealed, skipped, .. }) => {
-            tracing::info!(resealed, skipped = skipped.len(), "connections sealed with the first key");
-        }
-        Err(error) => tracing::error!(error = report::chain(&error), "connections not sealed again"),
-    }
-}
-
-/// Serves host tools until `stop` is triggered. Without them, runs call models all the same.
-async fn serve_tools(gateway: ToolGateway, stop: CancellationToken) {
-    if let Err(error) = Box::pin(gateway.serve(stop)).await {
-        tracing::error!(
-            error = report::chain(&error),
-            "host tools are not served: runs find them unavailable"
-        );
-    }
-}
-
 /// Warns if another `sluice up` has started the proxy. Several are allowed, and often a mistake.
 async fn warn_of_other_supervisor(data_plane: &DataPlane) {
     if let Some(pid) = supervise::other_supervisor(data_plane).await {
@@ -324,63 +251,6 @@ async fn warn_of_other_supervisor(data_plane: &DataPlane) {
 fn warn_of_ignored_settings(telemetry: &Telemetry) {
     if let Some(problem) = &telemetry.passed_over {
         tracing::warn!(problem, "OTEL_EXPORTER_OTLP_ENDPOINT ignored: it cannot be used");
-    }
-}
-
-/// Returns the task that reconciles receipts, and signals `charged` when it has corrected some.
-fn reconciliation(
-    engine: &EngineHandles,
-    settings: &Settings,
-    hints: Receiver<Bytes>,
-    charged: Arc<Notify>,
-) -> ReconciliationTask {
-    let lease = settings.worker.lease_duration;
-    let metrics = Arc::clone(&engine.observer.metrics);
-    let reconciler = Reconciler::new(engine.store.clone(), engine.data_plane.clone(), metrics, lease);
-    let reconciler = reconciler.signalling(charged);
-    ReconciliationTask { reconciler, settings: engine.settings.clone(), hints }
-}
-
-/// Queues that observers of the worker's runs read.
-struct Observation {
-    export: Option<SpanQueue>,
-    /// Bodies of callbacks that the API has taken.
-    hints: Receiver<Bytes>,
-}
-
-/// Runs `work`. Meanwhile exports spans, writes and reconciles receipts, keeps the floors of balances, reads the store for
-/// metrics, and monitors managed gateways and mirrored repositories.
-async fn run_observed(
-    engine: &EngineHandles,
-    observation: Observation,
-    settings: &Settings,
-    work: impl Future<Output = ()>,
-) {
-    let Observation { export, hints } = observation;
-    let charged = Arc::<Notify>::default();
-    let reconciliation = reconciliation(engine, settings, hints, Arc::clone(&charged));
-    let receipts = JournalConsumer {
-        store: engine.store.clone(),
-        data_plane: engine.data_plane.clone(),
-        settings: engine.settings.clone(),
-        metrics: Arc::clone(&engine.observer.metrics),
-        charged: Arc::clone(&charged),
-    };
-    let floors = FloorEnforcer {
-        store: engine.store.clone(),
-        data_plane: engine.data_plane.clone(),
-        settings: engine.settings.clone(),
-        metrics: Arc::clone(&engine.observer.metrics),
-        charged,
-    };
-    tokio::select! {
-        () = traces::export_during(export, &engine.store, Some(&engine.data_plane), work) => {}
-        () = engine.observer.metrics.query_store(&engine.store) => {}
-        () = Box::pin(managed::monitor(settings)) => {}
-        () = Box::pin(runner_repos::monitor(settings)) => {}
-        never = Box::pin(receipts.run()) => match never {},
-        never = Box::pin(floors.run()) => match never {},
-        never = Box::pin(reconciliation.run()) => match never {},
     }
 }
 
