@@ -1,5 +1,5 @@
 //! Executes runs for `sluice up`. Meanwhile writes and reconciles receipts, keeps the floors of balances, and serves host
-//! tools: all that needs the store alone, so that calls are billed while Docker is away.
+//! tools. These need the store alone, so calls are billed while Docker is away.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ impl Execution<'_> {
         reseal(&connections).await;
         let shared = SharedParts { connections, refresher };
         let gateway = host_tools::sharing_gateway(settings, &store, &github, shared);
-        let work = async { tokio::join!(work, serve_tools(gateway, tools_stop.clone())).0 };
+        let work = Box::pin(async { tokio::join!(work, serve_tools(gateway, tools_stop.clone())).0 });
         let observation = Observation {
             store: store.clone(),
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
