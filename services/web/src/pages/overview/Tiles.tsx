@@ -9,8 +9,7 @@ import { useSession } from "../../app/session";
 import { formatCount, plural } from "../../components/format";
 import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
-import { Cost } from "../runs/figures";
-import { type Overview, codeRows, countRuns, formatCompact, sumOf } from "./figures";
+import { type Overview, codeRows, countRuns, formatCompact, formatCost, sumOf } from "./figures";
 
 const FAILURES = "/sandbox?state=failed,timed_out";
 
@@ -22,7 +21,7 @@ export function Tiles({ overview }: { overview: Overview }) {
   const refused = sumOf(codeRows(overview.refusals));
   return (
     <dl className="tiles">
-      <Tile name="Spent" value={<Cost receipts={{ ...total, count: total.calls }} />} note={plural(total.calls, "model call")} />
+      <Tile name="Spent" value={formatCost(total)} note={plural(total.calls, "model call")} />
       <Tile
         name="Tokens" value={formatCompact(total.inputTokens + total.outputTokens)}
         note={`${formatCompact(total.inputTokens)} in, ${formatCompact(total.outputTokens)} out`}

@@ -67,7 +67,7 @@ function CommitsView({ runId, commits }: { runId: string; commits: Commits }) {
       {commits.uncommitted && (
         <p className="hint">
           The agent left work that is in no commit. Its workspace is kept for a while: see the changed files, or{" "}
-          <code>sluice runs diff {runId}</code>.
+          <code>sluice runs diff {inline(runId)}</code>.
         </p>
       )}
       {commits.detail !== undefined && <AgentText text={commits.detail} />}
