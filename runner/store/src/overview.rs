@@ -1,7 +1,6 @@
 //! Reads the figures of an overview: what calls used, what was refused, and how runs ended, in a row of spans.
 //!
-//! Each figure is one statement. Those about receipts and refusals read sums (`usage_sums`), those about runs an index of
-//! the ended ones.
+//! Each figure is one statement that reads sums: of receipts and refusals (`usage_sums`), or of ended runs (`run_sums`).
 
 use platform_core::{credits::Credits, id::AccountId, money::SignedNanoDollars};
 use sqlx::{
@@ -19,6 +18,15 @@ use super::{
 const ACTION: &str = "read an overview";
 /// Longest waits that are counted together, in milliseconds; the last group has those above.
 pub const WAIT_BOUNDS: [i64; 5] = [1_000, 5_000, 30_000, 120_000, 600_000];
+/// Columns with numbers of runs by their wait, in the order of [`WAIT_BOUNDS`].
+pub(super) const WAIT_COLUMNS: [&str; WAIT_BOUNDS.len() + 1] = [
+    "waits_below_one_second",
+    "waits_below_five_seconds",
+    "waits_below_thirty_seconds",
+    "waits_below_two_minutes",
+    "waits_below_ten_minutes",
+    "waits_longer",
+];
 
 macro_rules! usage {
     ($key:literal, $order:literal) => {
@@ -36,8 +44,6 @@ macro_rules! usage {
         )
     };
 }
-const WAIT_COLUMNS: [&str; WAIT_BOUNDS.len() + 1] =
-    ["wait_0", "wait_1", "wait_2", "wait_3", "wait_4", "wait_5"];
 pub(super) const BY_TIME: &str = usage!("began", "began");
 pub(super) const BY_ACCOUNT: &str = usage!("account", "nanodollars DESC, calls DESC, account");
 pub(super) const BY_MODEL: &str = usage!("model", "nanodollars DESC, calls DESC, model");
@@ -47,10 +53,12 @@ pub(super) const REFUSALS: &str = "SELECT refusal, CAST(SUM(calls) AS BIGINT) AS
 pub(super) const OUTCOMES: &str = "SELECT began, state, error_code AS code, CAST(SUM(runs) AS BIGINT) AS runs FROM run_sums \
      WHERE installation = $1 AND span = $2 AND began >= $3 AND began < $4 AND ($5 IS NULL OR account = $5) \
      GROUP BY began, state, error_code ORDER BY began, state, error_code LIMIT $6";
-pub(super) const WAITS: &str = "SELECT COALESCE(CAST(SUM(waits_below_one_second) AS BIGINT), 0) AS wait_0, \
-     COALESCE(CAST(SUM(waits_below_five_seconds) AS BIGINT), 0) AS wait_1, COALESCE(CAST(SUM(waits_below_thirty_seconds) AS BIGINT), 0) AS wait_2, \
-     COALESCE(CAST(SUM(waits_below_two_minutes) AS BIGINT), 0) AS wait_3, COALESCE(CAST(SUM(waits_below_ten_minutes) AS BIGINT), 0) AS wait_4, \
-     COALESCE(CAST(SUM(waits_longer) AS BIGINT), 0) AS wait_5, COALESCE(MAX(longest_wait), 0) AS longest FROM run_sums \
+pub(super) const WAITS: &str = "SELECT COALESCE(CAST(SUM(waits_below_one_second) AS BIGINT), 0) AS waits_below_one_second, \
+     COALESCE(CAST(SUM(waits_below_five_seconds) AS BIGINT), 0) AS waits_below_five_seconds, \
+     COALESCE(CAST(SUM(waits_below_thirty_seconds) AS BIGINT), 0) AS waits_below_thirty_seconds, \
+     COALESCE(CAST(SUM(waits_below_two_minutes) AS BIGINT), 0) AS waits_below_two_minutes, \
+     COALESCE(CAST(SUM(waits_below_ten_minutes) AS BIGINT), 0) AS waits_below_ten_minutes, \
+     COALESCE(CAST(SUM(waits_longer) AS BIGINT), 0) AS waits_longer, COALESCE(MAX(longest_wait), 0) AS longest FROM run_sums \
      WHERE installation = $1 AND span = $2 AND began >= $3 AND began < $4 AND ($5 IS NULL OR account = $5)";
 
 /// Read of sums: a statement, the spans and accounts that it is about, and the most rows.

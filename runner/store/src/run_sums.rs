@@ -9,24 +9,16 @@ use sqlx::AssertSqlSafe;
 use super::{
     SumSpan, Tx, UnixMillis,
     error::{Error, failed},
-    overview::WAIT_BOUNDS,
+    overview::{WAIT_BOUNDS, WAIT_COLUMNS},
 };
 
 /// Version of the schema that brings the sums.
 pub(super) const SINCE: usize = 26;
 
 const ACTION: &str = "sum up ended runs";
-/// Columns of runs by their wait, in the order of [`WAIT_BOUNDS`].
-const WAITS: [&str; WAIT_BOUNDS.len() + 1] = [
-    "waits_below_one_second",
-    "waits_below_five_seconds",
-    "waits_below_thirty_seconds",
-    "waits_below_two_minutes",
-    "waits_below_ten_minutes",
-    "waits_longer",
-];
-/// Returns the conditions of the columns in [`WAITS`].
-fn wait_conditions() -> [String; WAITS.len()] {
+
+/// Returns the conditions of the columns in [`WAIT_COLUMNS`].
+fn wait_conditions() -> [String; WAIT_COLUMNS.len()] {
     std::array::from_fn(|group| {
         let at_least =
             group.checked_sub(1).map(|before| format!("claimed - queued >= {}", WAIT_BOUNDS[before]));
@@ -42,8 +34,10 @@ fn add(span: SumSpan, condition: &str) -> String {
         .into_iter()
         .map(|condition| format!("CAST(SUM(CASE WHEN {condition} THEN 1 ELSE 0 END) AS BIGINT)"))
         .collect();
-    let added: Vec<_> =
-        WAITS.into_iter().map(|column| format!("{column} = run_sums.{column} + excluded.{column}")).collect();
+    let added: Vec<_> = WAIT_COLUMNS
+        .into_iter()
+        .map(|column| format!("{column} = run_sums.{column} + excluded.{column}"))
+        .collect();
     format!(
         "INSERT INTO run_sums (installation, span, began, account, state, error_code, runs, {}, longest_wait) \
          SELECT installation, CAST({length} AS BIGINT), ended - ended % {length}, account, state, \
@@ -52,7 +46,7 @@ fn add(span: SumSpan, condition: &str) -> String {
          ON CONFLICT (installation, span, began, account, state, error_code) DO UPDATE SET \
          runs = run_sums.runs + excluded.runs, {}, longest_wait = CASE WHEN excluded.longest_wait > run_sums.longest_wait \
          THEN excluded.longest_wait ELSE run_sums.longest_wait END",
-        WAITS.join(", "),
+        WAIT_COLUMNS.join(", "),
         sums.join(", "),
         added.join(", ")
     )
@@ -67,7 +61,7 @@ fn remove(span: SumSpan) -> [String; 3] {
          AND run_sums.began = runs.ended - runs.ended % {length} AND run_sums.account = runs.account \
          AND run_sums.state = runs.state AND run_sums.error_code = COALESCE(runs.error_code, '')"
     );
-    let lowered: Vec<_> = WAITS
+    let lowered: Vec<_> = WAIT_COLUMNS
         .into_iter()
         .zip(wait_conditions())
         .map(|(column, condition)| {
@@ -100,6 +94,7 @@ impl Tx {
         }
         Ok(())
     }
+
     /// Takes an ended run out of the sums, before its next attempt begins.
     pub(super) async fn remove_ended_run(&mut self, run_id: &RunId) -> Result<(), Error> {
         for statement in SumSpan::ALL.into_iter().flat_map(remove) {

@@ -189,6 +189,7 @@ impl Tx {
         }
         Ok(())
     }
+
     /// Counts the receipts without a price that an older schema has stored.
     pub(super) async fn fill_unpriced(&mut self) -> Result<(), Error> {
         for span in SumSpan::ALL {
