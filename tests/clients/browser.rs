@@ -41,7 +41,7 @@ impl Site {
     }
 
     async fn end(self) {
-        assert_eq!(self.page.chromiums(), [0; 0]);
+        self.page.chromium_ended().await;
         self.there.end().await;
     }
 
@@ -190,6 +190,6 @@ async fn use_chat_in_chromium_shows_the_thread() {
 #[tokio::test]
 async fn a_killed_browser_test_leaves_no_process() {
     let site = Site::start().await;
-    site.page.killed(&site.token).await;
+    site.page.kill_chats(&site.token).await;
     site.end().await;
 }

@@ -67,23 +67,31 @@ impl ServedPage {
         output_of(self.program(token)).await
     }
 
-    /// Begins the conversations, kills the program as soon as Chromium is there, and waits until Chromium has ended.
+    /// Begins the conversations, and kills the program as soon as Chromium has drawn something.
     ///
     /// # Panics
-    /// If Chromium does not start, or does not end.
-    pub async fn killed(&self, token: &str) {
+    /// If Chromium does not start.
+    pub async fn kill_chats(&self, token: &str) {
         let mut program = self.program(token).stdout(Stdio::null()).spawn().unwrap();
-        let look = || async { self.chromiums() };
-        eventually_within(CHROMIUM_TIMEOUT, "Chromium is there", look, |pids| pids.len() > 2).await;
+        // The scripts that start Chromium have its arguments, too, but no tab.
+        let look = || async { self.chromiums("--type=renderer") };
+        eventually_within(CHROMIUM_TIMEOUT, "Chromium has a tab", look, |pids| !pids.is_empty()).await;
         program.kill().await.unwrap();
+    }
+
+    /// Waits until no process of Chromium is left.
+    ///
+    /// # Panics
+    /// If one does not end.
+    pub async fn chromium_ended(&self) {
+        let look = || async { self.chromiums("") };
         eventually_within(CHROMIUM_TIMEOUT, "Chromium has ended", look, Vec::is_empty).await;
     }
 
-    /// Returns the processes of Chromium that have not ended.
-    #[must_use]
-    pub fn chromiums(&self) -> Vec<u32> {
+    /// Returns the processes of Chromium that have not ended and have `argument`.
+    fn chromiums(&self, argument: &str) -> Vec<u32> {
         let profile = format!("--user-data-dir={}", self.dir.path().display());
-        let mut pids = processes(|command| command.contains(&profile));
+        let mut pids = processes(|command| command.contains(&profile) && command.contains(argument));
         pids.retain(|pid| !has_ended(*pid));
         pids
     }

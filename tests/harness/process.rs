@@ -4,6 +4,7 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
+    thread,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -99,11 +100,19 @@ fn pids() -> impl Iterator<Item = u32> {
 
 /// Returns the processes whose command line `wanted` accepts; its arguments are separated by NUL.
 pub(crate) fn processes(wanted: impl Fn(&str) -> bool) -> Vec<u32> {
-    let is_wanted = |pid: &u32| {
-        let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        wanted(&String::from_utf8_lossy(&command))
-    };
-    pids().filter(is_wanted).collect()
+    pids().filter(|pid| wanted(&command_line_of(*pid))).collect()
+}
+
+/// Returns the command line of a process; an empty one if it has ended. A process that replaces its program has none for a
+/// moment, but the program's file.
+fn command_line_of(pid: u32) -> String {
+    let read = || fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let mut line = read();
+    while line.is_empty() && fs::read_link(format!("/proc/{pid}/exe")).is_ok() {
+        thread::yield_now();
+        line = read();
+    }
+    String::from_utf8_lossy(&line).into_owned()
 }
 
 /// Kills the proxies whose configuration is in the directory `world`, and returns their number.
