@@ -36,7 +36,7 @@ build() {
   local name=$1 target
   shift
   cargo metadata --locked --format-version 1 --manifest-path fuzz/Cargo.toml >/dev/null
-  RUSTC_BOOTSTRAP=1 nice -n 19 cargo fuzz build --fuzz-dir fuzz --target-dir "$FUZZ_DIR" "$@"
+  RUSTC_BOOTSTRAP=1 chrt --idle 0 cargo fuzz build --fuzz-dir fuzz --target-dir "$FUZZ_DIR" "$@"
   mkdir -p "$FUZZ_DIR/$name"
   for target in "${TARGETS[@]}"; do
     cp -f "$FUZZ_DIR"/*-linux-gnu/release/"$target" "$FUZZ_DIR/$name/$target"
