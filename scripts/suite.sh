@@ -5,7 +5,8 @@
 # usage: suite.sh NAME NEXTEST_ARGUMENT...
 #
 # With SECOND_LOOK=yes, as in CI, a lost race does not cost the other tests their result: up to three tests that failed run
-# alone, three times in a row. Those that pass each time are printed and appended to target/suites/flaky.
+# alone, three times in a row. Those that pass each time are printed and appended to target/suites/flaky. What a failed test
+# could not clean up is printed and does not count.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -35,6 +36,13 @@ wait_until_nothing_is_left() {
     sleep 0.5
     left >"$REPORTS/left"
   done
+}
+
+# Prints what is left, and leaves it out from now on.
+forgive() {
+  echo "suite: left on this machine where a test failed:"
+  cat "$REPORTS/left"
+  sort -u -o "$REPORTS/before" "$REPORTS/before" "$REPORTS/left"
 }
 
 # Prints the tests that failed, as PACKAGE::BINARY TEST.
@@ -74,6 +82,7 @@ elif [[ $status -eq 0 ]]; then
 fi
 if [[ $status -ne 0 && -e $REPORTS/$NAME.xml && ${SECOND_LOOK:-} == yes ]]; then
   failed "$REPORTS/$NAME.xml" >"$REPORTS/failed"
+  wait_until_nothing_is_left || forgive
   look_again "$REPORTS/failed" && status=0
 fi
 if ! wait_until_nothing_is_left; then
