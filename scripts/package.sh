@@ -30,7 +30,7 @@ check_programs() {
 # install_programs BIN_DIR DESTDIR  Copies all files to their places below DESTDIR$PREFIX.
 install_programs() {
   local bin=$1 root=$2$PREFIX unit
-  [[ $PREFIX == /* ]] || die "PREFIX=$PREFIX is no absolute path, and units name one: PREFIX=$PWD/$PREFIX?"
+  [[ $PREFIX == /* ]] || die "PREFIX=$PREFIX is not an absolute path, and units name one: PREFIX=$PWD/$PREFIX?"
   check_programs "$bin"
   install -D -m 0755 -t "$root/bin" "$bin/sluice" "$bin/sluice-proxy"
   install -D -m 0755 "${SANDBOX_INIT:-$(services/sandbox-init/build.sh)}" "$root/lib/sluicegate/sandbox-init"

@@ -36,7 +36,7 @@ enum Command {
     Fairness(Fairness),
     /// Count the proxy's instructions per request and compare them with what is kept
     Instructions(Instructions),
-    /// Serve as a peer that is no product
+    /// Serve as a peer that is not a product
     Hop(Hop),
 }
 

@@ -37,7 +37,7 @@ const LAYERS: usize = 6;
 /// If a property is violated.
 pub fn holds(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
-        assert!(json::from_slice::<Value>(input, BOUNDS).is_err(), "it is no text");
+        assert!(json::from_slice::<Value>(input, BOUNDS).is_err(), "it is not text");
         return;
     };
     let read = on_a_small_stack(|| {

@@ -54,7 +54,7 @@ impl Duplex {
             Message::Close(frame) => {
                 Err(DisconnectReason::Closed(frame.map_or(1005, |frame| frame.code.into())))
             }
-            // These show that the gateway is alive, but are no frames of the protocol.
+            // These show that the gateway is alive, but are not frames of the protocol.
             Message::Binary(_) | Message::Ping(_) | Message::Pong(_) | Message::Frame(_) => {
                 Ok(Utf8Bytes::default())
             }

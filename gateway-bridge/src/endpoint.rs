@@ -26,7 +26,7 @@ pub enum Endpoint {
 /// Error for a text that is not a gateway's address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no address of a gateway: {reason}; expected `ws://host:port`, `wss://host:port` or `unix:/path`"
+    "`{text}` is not the address of a gateway: {reason}; expected `ws://host:port`, `wss://host:port` or `unix:/path`"
 )]
 pub struct InvalidEndpoint {
     /// Text that was given, cut to 200 characters and escaped.
@@ -62,7 +62,7 @@ fn parse(text: &str) -> Result<Endpoint, &'static str> {
     if let Some(rest) = text.strip_prefix("wss://") {
         return authority(rest, 443).map(|(host, port)| Endpoint::Tls { host, port });
     }
-    Err("it begins with none of `ws://`, `wss://` and `unix:`")
+    Err("it does not begin with `ws://`, `wss://` or `unix:`")
 }
 
 fn authority(text: &str, default_port: u16) -> Result<(String, u16), &'static str> {

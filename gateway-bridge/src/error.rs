@@ -64,7 +64,7 @@ pub enum Error {
         source: Arc<io::Error>,
     },
     /// The gateway did not finish the handshake in time; the client tries again.
-    #[error("the gateway said no hello within {limit:?}")]
+    #[error("the handshake with the gateway timed out after {limit:?}")]
     HandshakeTimeout {
         /// Timeout of the handshake.
         limit: Duration,
@@ -102,7 +102,7 @@ pub enum Error {
         retry_after: Option<Duration>,
     },
     /// The gateway's answer does not follow the protocol.
-    #[error("the gateway's answer to {method} is not one: {reason}")]
+    #[error("invalid answer of the gateway to {method}: {reason}")]
     Malformed {
         /// Method that was called.
         method: String,
@@ -177,7 +177,7 @@ pub enum DisconnectReason {
     Silent,
     /// The gateway sent a frame larger than this side accepts.
     Oversize,
-    /// The gateway sent data that is no WebSocket message, or closed in the middle of one.
+    /// The gateway sent data that is not a WebSocket message, or closed in the middle of one.
     Protocol,
 }
 
@@ -187,7 +187,7 @@ impl std::fmt::Display for DisconnectReason {
             Self::Closed(code) => write!(f, "closed with code {code}"),
             Self::Silent => f.write_str("two ticks were missed"),
             Self::Oversize => f.write_str("a frame was larger than this side takes"),
-            Self::Protocol => f.write_str("the gateway sent data that is no WebSocket message"),
+            Self::Protocol => f.write_str("the gateway sent data that is not a WebSocket message"),
         }
     }
 }

@@ -173,7 +173,7 @@ impl Gateway {
         transcript::waited(&payload).map_err(malformed("agent.wait"))
     }
 
-    /// Aborts a turn, whichever process runs it. A turn that has ended, or that the gateway does not know, is no error.
+    /// Aborts a turn, whichever process runs it. A turn that has ended, or that the gateway does not know, is not an error.
     ///
     /// # Errors
     /// As [`Gateway::call`].

@@ -20,7 +20,7 @@ pub enum InvalidHeaders {
     #[error("there is no header to send")]
     None,
     /// The name is not valid in HTTP.
-    #[error("`{name}` is no name of a header: expected letters, digits and any of !#$%&'*+-.^_`|~")]
+    #[error("`{name}` is not the name of a header: expected letters, digits and any of !#$%&'*+-.^_`|~")]
     Name {
         /// The name, cut to 80 characters and escaped.
         name: String,

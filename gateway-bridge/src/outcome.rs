@@ -113,7 +113,7 @@ pub enum TurnFailure {
     #[error("the turn's deadline passed")]
     Deadline,
     /// The gateway gave up the turn because it took too long.
-    #[error("the gateway gave the turn up for taking too long")]
+    #[error("the gateway timed the turn out")]
     TimedOut,
     /// The gateway was restarted, or the connection did not come back, and the end of the turn is unknown.
     #[error("the connection to the gateway was lost, and it does not know the turn any more")]

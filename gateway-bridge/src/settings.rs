@@ -52,7 +52,7 @@ pub struct GatewayLimits {
     /// Timeout from the first byte to the gateway's hello. After it the client tries again, as with a gateway that is
     /// starting.
     pub handshake: Duration,
-    /// Timeout of the answer to a call that is no turn.
+    /// Timeout of the answer to a call that is not a turn.
     pub call: Duration,
     /// Time for the gateway to confirm an abort.
     pub abort: Duration,

@@ -444,7 +444,7 @@ async fn join(threads: Vec<thread::JoinHandle<()>>) {
 fn force_exit_after(after: Duration) {
     let end = move || {
         thread::sleep(after + 2 * JOIN_TIMEOUT);
-        tracing::error!("something hangs, ending without it");
+        tracing::error!("the shutdown timed out: exiting");
         std::process::exit(1);
     };
     if let Err(error) = thread::Builder::new().name("end".to_owned()).spawn(end) {

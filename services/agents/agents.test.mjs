@@ -66,7 +66,7 @@ for (const adapter of [claudeCode, codex, qwenCode]) {
 }
 
 for (const adapter of [claudeCode, codex, opencode]) {
-  test(`${adapter.name}: an empty answer is no failure of the model`, () => {
+  test(`${adapter.name}: an empty answer is not a failure of the model`, () => {
     const { answer, error } = replay(adapter, "empty");
     assert.equal(error ?? null, null);
     assert.equal(answer ?? "", "");

@@ -12,7 +12,7 @@ const { registry: REGISTRY, headers: HEADERS } = readRegistry(process.env.NPM_CO
 // Returns the registry's address and the headers of a request. A user and a password of the address become a header: they
 // are not shown, and `fetch` refuses them in an address.
 function readRegistry(address) {
-  if (!URL.canParse(address)) throw new Error("the registry's address is no URL: correct NPM_CONFIG_REGISTRY");
+  if (!URL.canParse(address)) throw new Error("the registry's address is not a URL: correct NPM_CONFIG_REGISTRY");
   const url = new URL(address);
   const user = [url.username, url.password].map(decodeURIComponent).join(":");
   url.username = "";

@@ -4,7 +4,7 @@ import { defineConfig } from "vite";
 const server = process.env["SLUICE_API"] ?? "http://127.0.0.1:4180";
 const proxied = { target: server, changeOrigin: true, headers: { origin: server } };
 
-/** Tests are no part of a chunk: each file runs in a process of its own. */
+/** Tests are not part of a chunk: each file runs in a process of its own. */
 const isSource = (id: string) => !/\.test\.tsx?$/.test(id);
 
 /** What every page loads anyway. As one chunk it compresses better: pages have 0.3 to 1.6 kB less than with a chunk for each module. */

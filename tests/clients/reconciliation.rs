@@ -38,7 +38,7 @@ async fn receipts_come_to_litellms_spend() {
     let estimates = eventually_within(PATIENCE, "receipts come", charges, |all| all.len() == calls).await;
     let spent = spent(&litellm, calls).await;
     let wrong = spent.iter().filter(|(call, spent)| estimates[*call] != **spent).count();
-    assert_eq!(wrong, 2 * STREAMS, "control: only the cost of the call that was no stream is known");
+    assert_eq!(wrong, 2 * STREAMS, "control: only the cost of the call that was not a stream is known");
 
     let agreed = BTreeMap::from([("agreed".to_owned(), 1), ("corrected".to_owned(), 2 * STREAMS as u64)]);
     let report = reconcile_until(&world, &agreed).await;

@@ -26,7 +26,7 @@ pub fn quoted(text: &str, program: &str) -> Vec<String> {
 /// Runs `command` with `sluice`. Each placeholder is a whole word, and `values` has what stands in its place.
 ///
 /// # Panics
-/// If it is no call of `sluice`.
+/// If it is not a call of `sluice`.
 pub async fn follow(sluice: Sluice, command: &str, values: &[(&str, &str)]) -> Outcome {
     let words = words(command);
     let (program, arguments) = words.split_first().expect("a command");

@@ -48,7 +48,7 @@ pub async fn reconcile(world: &World) -> (Option<i32>, Value) {
 /// Returns the outcomes of a report that are not zero.
 ///
 /// # Panics
-/// If it is no report.
+/// If it is not a report.
 #[must_use]
 pub fn counts(report: &Value) -> BTreeMap<String, u64> {
     let counts = report["counts"].as_object().unwrap().iter();

@@ -153,7 +153,7 @@ impl Drop for ToolSocket {
 }
 
 async fn serve(stream: UnixStream, state: &State) {
-    // Bytes that are no HTTP are written past hyper.
+    // Bytes that are not HTTP are written past hyper.
     let raw = stream.into_std().unwrap();
     let beside = raw.try_clone().unwrap();
     let beside = tokio::sync::Mutex::new(UnixStream::from_std(beside).unwrap());

@@ -1,4 +1,4 @@
-//! Serves the hops that are measured as peers and are no products. They show how little a hop can cost, and which part of
+//! Serves the hops that are measured as peers and are not products. They show how little a hop can cost, and which part of
 //! a proxy does cost that much.
 
 mod hyper_relay;

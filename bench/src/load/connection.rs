@@ -67,7 +67,7 @@ impl Connection {
     /// Sends `request` and reads the answer to its end. Not cancel safe.
     ///
     /// # Errors
-    /// If the connection breaks, or the answer is no success.
+    /// If the connection breaks, or the answer is not a success.
     pub async fn exchange(&mut self, request: &[u8]) -> io::Result<Received> {
         self.stream.write_all(request).await?;
         self.buffer.clear();

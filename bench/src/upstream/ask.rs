@@ -23,7 +23,7 @@ pub(super) struct Ask {
     body: Value,
 }
 
-/// Reason why a body is no request.
+/// Reason why a body is not a request.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AskError {
     #[error("the body is not JSON: {0}")]

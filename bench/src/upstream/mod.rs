@@ -1,7 +1,7 @@
 //! Serves a scripted model provider. It speaks the APIs of OpenAI and Anthropic, follows the script in the model's
 //! name, and keeps a ledger of every request.
 //!
-//! It stands in for a provider in tests, demonstrations and benchmarks. It is no model and judges no request. It must
+//! It stands in for a provider in tests, demonstrations and benchmarks. It is not a model and judges no request. It must
 //! never be reachable from outside: its ledger holds credentials as they came.
 
 mod answer;

@@ -120,7 +120,7 @@ async fn a_stop_ends_everything_before_it_returns() {
     let endings: Vec<_> = ledger.all().into_iter().map(|entry| entry.ending).collect();
     assert!(endings.iter().all(|ending| matches!(ending, Ending::UpstreamStopped { .. })), "{endings:?}");
     assert_eq!(read(hanging).await.text, "");
-    assert!(!read(stalled).await.text.ends_with("0\r\n\r\n"), "a stop is no clean end");
+    assert!(!read(stalled).await.text.ends_with("0\r\n\r\n"), "a stop is not a clean end");
     ScriptedUpstream::start_on(address).await.unwrap();
 }
 

@@ -199,7 +199,7 @@ mod tests {
         assert_eq!([&another, &another].map(|boot| boots.number(boot, None)), [3, 3]);
     }
 
-    /// An uptime that falls is a restart; a clock that is set is none.
+    /// An uptime that falls is a restart; setting the clock is not.
     #[test]
     fn an_unnamed_restart_is_seen_by_its_uptime() {
         let mut boots = BootTracker::default();

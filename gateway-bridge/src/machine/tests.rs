@@ -74,7 +74,7 @@ fn moves_before_the_hello() {
         (AwaitingChallenge, Input::Challenge, AwaitingHello, "connect"),
         (AwaitingChallenge, Input::Frame, AwaitingChallenge, "stay"),
         (AwaitingChallenge, hello_of(4), Over, "again 0: the connection to the gateway broke"),
-        (AwaitingChallenge, late(), Over, "again 0: the gateway said no hello within 20s"),
+        (AwaitingChallenge, late(), Over, "again 0: the handshake with the gateway timed out after 20s"),
         (
             AwaitingChallenge,
             closed(1000),
@@ -92,7 +92,7 @@ fn moves_before_the_hello() {
             Over,
             "again 0: the connection to the gateway broke: the gateway sent data that is no",
         ),
-        (AwaitingHello, late(), Over, "again 0: the gateway said no hello"),
+        (AwaitingHello, late(), Over, "again 0: the handshake with the gateway timed out"),
         (AwaitingHello, closed(1002), Over, "fail: the gateway speaks protocol of an unknown number"),
         (
             AwaitingHello,

@@ -1,7 +1,7 @@
 //! Converts frames to values and back, without I/O: no tokio, no clock, no randomness.
 //!
 //! Unknown events, fields and values of known fields are ignored. This client thus understands a newer gateway as far
-//! as it behaves like an older one. A text that is no frame at all is [`Malformed`].
+//! as it behaves like an older one. A text that is not a frame at all is [`Malformed`].
 
 pub(crate) mod answer;
 pub(crate) mod connect;
@@ -16,7 +16,7 @@ pub(crate) mod transcript;
 #[cfg(test)]
 mod tests;
 
-/// Error for a text that is no frame.
+/// Error for a text that is not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("no frame of the gateway protocol")]
 pub(crate) struct Malformed;

@@ -71,7 +71,7 @@ impl fmt::Display for Capability {
 
 /// Error for a text that names no capability.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no capability; there are: {list}", list = Capability::ALL.map(Capability::name).join(", "))]
+#[error("`{0}` is not a capability; there are: {list}", list = Capability::ALL.map(Capability::name).join(", "))]
 pub struct UnknownCapability(String);
 
 impl FromStr for Capability {

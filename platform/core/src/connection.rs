@@ -38,7 +38,7 @@ text_id! {
         && text.find('*').is_none_or(|at| at + 1 == text.len())
 }
 
-/// Kind of a connection, with all about it that is no secret.
+/// Kind of a connection, with all about it that is not a secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ConnectionKind {

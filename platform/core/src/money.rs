@@ -67,7 +67,7 @@ impl ReadDollars {
         amount
     }
 
-    /// Reads a number, and counts it in units of ten to the power of `-digits_kept`; `None` if it is no finite amount of at
+    /// Reads a number, and counts it in units of ten to the power of `-digits_kept`; `None` if it is not a finite amount of at
     /// least zero.
     fn of(text: &str, digits_kept: i32) -> Option<Self> {
         let (mantissa, exponent) = match text.split_once(['e', 'E']) {

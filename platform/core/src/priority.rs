@@ -40,7 +40,7 @@ impl fmt::Display for Priority {
 
 /// Error for a text that names no priority.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no priority; there are: {list}", list = Priority::ALL.map(Priority::name).join(", "))]
+#[error("`{0}` is not a priority; there are: {list}", list = Priority::ALL.map(Priority::name).join(", "))]
 pub struct UnknownPriority(String);
 
 impl FromStr for Priority {

@@ -85,7 +85,7 @@ pub enum Refusal {
     UpstreamUnavailable,
     /// The connection to the upstream broke before a byte of its answer came. A model call may be sent again.
     UpstreamReset,
-    /// The upstream broke off in its answer, or its answer is none; it has worked on the call.
+    /// The upstream broke off in its answer, or its answer is malformed; it has worked on the call.
     UpstreamFailed,
     /// The upstream did not answer in time.
     UpstreamTimeout,

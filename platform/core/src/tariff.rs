@@ -186,7 +186,7 @@ mod tests {
         let tier = PartialPrice { input: Some(two), ..PartialPrice::default() };
         assert_eq!(tier.price(), None);
         assert_eq!(tier.or(&complete), Some(Price { input: two, ..complete }));
-        assert_eq!(PartialPrice::default().or(&complete), None, "none at all is no price");
+        assert_eq!(PartialPrice::default().or(&complete), None, "none at all is not a price");
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub struct Traceparent {
     pub sampled: bool,
 }
 
-/// Error for a text that is no `traceparent`.
+/// Error for a text that is not a `traceparent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not a traceparent of version 00: expected `00-<32 hex digits>-<16 hex digits>-<2 hex digits>`, in lower case"
@@ -48,7 +48,7 @@ fn derive<const N: usize>(kind: &str, parts: &[&str]) -> [u8; N] {
 }
 
 const fn nonzero<const N: usize>(mut bytes: [u8; N]) -> [u8; N] {
-    // All zeros is no id. Changing one bit is safe: the result is as unlikely as any other.
+    // All zeros is not an id. Changing one bit is safe: the result is as unlikely as any other.
     bytes[N - 1] |= (is_zero(&bytes)) as u8;
     bytes
 }

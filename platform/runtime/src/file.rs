@@ -62,7 +62,7 @@ pub(crate) fn private_of(path: &Path, largest: ByteSize, trusted: &Trusted) -> R
     Ok(Secret::new(read_bounded(file, largest)?))
 }
 
-/// Opens a file that other users can neither read nor change, and that is no link.
+/// Opens a file that other users can neither read nor change, and that is not a link.
 pub(crate) fn open_secret(path: &Path, trusted: &Trusted) -> Result<(File, Metadata), Unread> {
     let (file, metadata) = open_regular(OpenOptions::new().read(true), OFlags::NOFOLLOW, path)?;
     trust::check_opened(path, &metadata, trusted)?;

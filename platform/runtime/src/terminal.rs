@@ -65,7 +65,7 @@ impl Sanitizer {
             (State::Text, _) => (State::Text, is_harmless(c)),
             (State::Escape, '[') => (State::ControlSequence, false),
             (State::Escape, ']' | 'P' | 'X' | '^' | '_') => (State::String, false),
-            // ESC, intermediates, final byte; anything else was no escape sequence and ends it.
+            // ESC, intermediates, final byte; anything else was not an escape sequence and ends it.
             (State::Escape, ' '..='/' | '\x1b') => (State::Escape, false),
             (State::Escape, _) => (State::Text, false),
             (State::ControlSequence, '@'..='~') => (State::Text, false),

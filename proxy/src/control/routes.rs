@@ -270,7 +270,7 @@ async fn replace_exhausted(control: &Control, body: Incoming) -> Result<ControlR
 fn not_stored(error: std::io::Error) -> Error {
     tracing::error!(
         error = report::chain(&error),
-        "a change holds and is not stored: tried again every second"
+        "a change is active but not persisted: trying again every second"
     );
     Error::NotStored(error)
 }

@@ -26,7 +26,9 @@ pub(super) async fn spend(control: &Control, uri: &Uri) -> Result<SpendPage, Err
 fn query(uri: &Uri) -> Result<SpendQuery, Error> {
     if let Some(unknown) = names(uri).find(|name| !PARAMETERS.contains(name)) {
         let known = PARAMETERS.join(", ");
-        return Err(Error::Invalid(format!("{unknown} is no parameter of this request, only {known} are")));
+        return Err(Error::Invalid(format!(
+            "{unknown} is not a parameter of this request, only {known} are"
+        )));
     }
     let second = |name: &str| match number(uri, name)? {
         Some(second) if second <= LAST_SECOND => Ok(second),

@@ -34,7 +34,7 @@ pub(crate) enum BrokenOff {
     /// A timeout of the call passed.
     #[error("the limit {} of the call passed", .0.word())]
     Late(Timeout),
-    /// The document so far is no answer, and some of it has passed.
+    /// The document so far is not an answer, and some of it has passed.
     #[error("the upstream reported an error in the middle of its answer")]
     NoAnswer,
     /// The call's record cannot be made durable. Without it the end of the answer is not sent.

@@ -85,7 +85,7 @@ mod tests {
             (Exact, Some(105_263), Some(100), 105_263, Upstream),
             (Exact, Some(105_264), Some(100), 105_264, Unconfirmed),
             (Exact, Some(u64::MAX), Some(100), u64::MAX, Unconfirmed),
-            // A table of nothing is a price. So is no report of nothing.
+            // A table of nothing is a price. So is not a report of nothing.
             (Exact, Some(100_000), Some(0), 100_000, Unconfirmed),
             (Exact, Some(0), Some(0), 0, Priced),
             (Exact, Some(0), Some(100), 100_000, Priced),

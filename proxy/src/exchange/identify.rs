@@ -141,7 +141,7 @@ fn expired(UnixSeconds(expiry): UnixSeconds) -> Refused {
 }
 
 /// Returns the run tokens that were sent, in the header of their own or as keys of their shape. OpenClaw
-/// always sends a key; one of another shape is none.
+/// always sends a key; one of another shape does not count.
 fn tokens(headers: &HeaderMap) -> Result<impl Iterator<Item = &str>, Refusal> {
     let mut own = headers.get_all(own::RUN_TOKEN).iter();
     let token =
@@ -217,7 +217,7 @@ mod tests {
         }
         assert_eq!(found("authorization", &format!("Bearer {token}")), [token]);
         for name in ["x-api-key", "x-goog-api-key"] {
-            assert!(found(name, "sk-other").is_empty(), "{name}: a key of another shape is none");
+            assert!(found(name, "sk-other").is_empty(), "{name}: a key of another shape does not count");
         }
         assert!(found("x-goog-key", token).is_empty(), "the control");
     }

@@ -154,7 +154,7 @@ impl Exchange {
     fn read_call(&mut self, route: Route, body: &[u8]) -> Result<ReadCall, Refused> {
         let invalid = |error: &dyn std::error::Error| {
             Refused::by_rule(Refusal::BodyInvalid, route.word())
-                .saying(format!("the body is no call of a tool: {error}"))
+                .saying(format!("the body is not a call of a tool: {error}"))
         };
         if route == Route::ToolExec {
             let request = ExecRequest::read(body).map_err(|error| invalid(&error))?;

@@ -58,14 +58,14 @@ impl ErrorDetail {
     }
 }
 
-/// Returns whether `answer` is no answer: a redirection, another protocol, or a success in an encoding that was not
+/// Returns whether `answer` is not an answer: a redirection, another protocol, or a success in an encoding that was not
 /// requested and that neither the agent nor the meter could read.
 pub(super) fn is_no_answer(answer: &Response<Incoming>) -> bool {
     let is_readable = answer.status().is_success() && rewrite::is_plain(answer.headers());
     !is_readable && !is_error(answer.status())
 }
 
-/// Returns the response in the place of something that is no answer. Its connection is not used again.
+/// Returns the response in the place of something that is not an answer. Its connection is not used again.
 pub(super) async fn refuse(mut exchange: Exchange, answer: &Response<Incoming>) -> Response<Body> {
     let encoding = answer
         .headers()
@@ -73,7 +73,7 @@ pub(super) async fn refuse(mut exchange: Exchange, answer: &Response<Incoming>) 
         .map(|value| JournalText::of(&String::from_utf8_lossy(value.as_bytes())));
     let encoding = encoding.as_ref().map_or("none", JournalText::as_str);
     let status = answer.status().as_u16();
-    tracing::warn!(call = %exchange.call_id(), status, encoding, "the upstream's answer is none of a model API, or is encoded although that was not asked for");
+    tracing::warn!(call = %exchange.call_id(), status, encoding, "the upstream's answer is not that of a model API, or is encoded although that was not asked for");
     let dialect = exchange.route().dialect();
     wait_until_durable(exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete)).await;
     Body::refusal(&Refusal::UpstreamFailed.into(), dialect)
@@ -165,7 +165,7 @@ async fn read(exchange: &mut Exchange, body: Incoming, mut connection: Connectio
     }
 }
 
-/// Returns the response in the place of a document that came with a good status, and is no answer: `text`, or
+/// Returns the response in the place of a document that came with a good status, and is not an answer: `text`, or
 /// as much of it as was read.
 pub(super) async fn replace_document(
     exchange: &mut Exchange,

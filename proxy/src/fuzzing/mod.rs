@@ -1,4 +1,4 @@
-//! Exposes single steps of a call to micro-benchmarks and fuzzers (feature `internals`). This is no stable interface.
+//! Exposes single steps of a call to micro-benchmarks and fuzzers (feature `internals`). This is not a stable interface.
 
 mod limits;
 mod records;

@@ -26,7 +26,7 @@ impl Records {
     }
 
     /// Reserves space for a call's `record` and marks the call in flight, in a turn of its own. Returns `None` if there
-    /// is no space.
+    /// is not a space.
     ///
     /// # Errors
     /// If there is no slot for the mark.

@@ -123,7 +123,7 @@ impl Journal {
     /// off: its call was never released to its client. Calls that were in flight then get their record now.
     ///
     /// # Errors
-    /// If the directory cannot be used, or holds something that is no journal.
+    /// If the directory cannot be used, or holds something that is not a journal.
     pub(crate) fn open(state_dir: &Path, settings: settings::Journal) -> Result<Self, Error> {
         let dir = state_dir.join("journal");
         socket::private_dir(&dir, 0o700)?;

@@ -113,7 +113,7 @@ impl SyncQueue {
             if let Err(error) = &synced {
                 tracing::error!(
                     error = report::chain(error),
-                    "the journal cannot be written to the disk: no more calls are let through"
+                    "the journal cannot be written to the disk: new calls are refused"
                 );
                 self.stopped.store(true, Ordering::Relaxed);
             }

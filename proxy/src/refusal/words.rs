@@ -18,7 +18,7 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::UpstreamRefused => {
             "the model service did not take the request; its reason is in the gateway's journal"
         }
-        Refusal::UpstreamBusy => "the model service has too much to do; send the request again in a moment",
+        Refusal::UpstreamBusy => "the model service is overloaded; send the request again in a moment",
         // These words make OpenClaw shorten the conversation.
         Refusal::ContextOverflow => "the request is longer than the model's maximum context length",
         Refusal::HeadInvalid => {
@@ -28,10 +28,8 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         Refusal::HeadTooSlow => {
             "the head did not come whole in the time that the gateway's setting proxy.header_read_timeout allows"
         }
-        Refusal::BodyTooSlow => "the body came more slowly than this run may send",
-        Refusal::TooManyConnections => {
-            "as many connections are open as there may be; close those that are idle"
-        }
+        Refusal::BodyTooSlow => "the body arrived below the run's minimum rate",
+        Refusal::TooManyConnections => "the limit of open connections is reached; close those that are idle",
         Refusal::BodyEncoded => {
             "the body's content-encoding cannot be read: send it plain, or as one gzip member or one zstd frame"
         }
@@ -42,16 +40,16 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         }
         Refusal::TokenMissing => "no run token: send it as X-Run-Token or as the API key",
         Refusal::TokenMalformed => {
-            "the run token is not one: it has the form run|attempt|expiry.signature, sent once"
+            "the run token is malformed: it has the form run|attempt|expiry.signature, sent once"
         }
         Refusal::TokenExpired => "the run token has run out; mint a new one",
         Refusal::TokenInvalid => {
             "the run token is not signed for this attempt of the run with a secret known here"
         }
-        Refusal::TokenRevoked => "the tokens of this run hold no more",
+        Refusal::TokenRevoked => "the tokens of this run were revoked",
         Refusal::RunUnknown => "the run token is for a run that is not open on this listener",
-        Refusal::IdentityConflict => "the call says in two ways whose it is, and they disagree",
-        Refusal::Unattributed => "the call is not known to be of any run",
+        Refusal::IdentityConflict => "the call carries two conflicting identities",
+        Refusal::Unattributed => "the call cannot be attributed to a run",
         Refusal::BodyMemoryExhausted => {
             "too many large requests are in progress; send this one again in a moment"
         }
@@ -87,7 +85,9 @@ pub(super) const fn message(refusal: Refusal) -> &'static str {
         }
         Refusal::PolicyDenied => "this run was not granted that host tool",
         Refusal::RunMismatch => "the call names another run than the one that makes it",
-        Refusal::ToolsUnavailable => "host tools are away at the moment, and nothing ran; model calls go on",
+        Refusal::ToolsUnavailable => {
+            "host tools are unavailable; nothing was executed, and model calls go on"
+        }
         Refusal::ToolTimeout => {
             "the host tool did not end in the time this run allows; it may have had its effect"
         }

@@ -106,7 +106,7 @@ impl Runs {
     }
 
     /// Closes a gateway's socket, and removes its directory. Its connections are cut; when this returns, their calls
-    /// are recorded. A gateway that is not served is no error.
+    /// are recorded. A gateway that is not served is not an error.
     pub(crate) async fn close_gateway(&self, gateway: &GatewayId) -> Result<(), Error> {
         let mut open = self.gateways.open.lock().await;
         let Some(served) = open.get_mut(gateway) else { return Ok(()) };

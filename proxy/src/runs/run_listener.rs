@@ -45,7 +45,7 @@ impl RunListener {
     }
 
     /// Removes a directory that is the run's own, with its content: its socket, and temporary files of proxies that
-    /// were killed. A path that is no directory was not created by this proxy, and stays.
+    /// were killed. A path that is not a directory was not created by this proxy, and stays.
     pub(super) fn remove(&self) {
         let Self::Directory(SocketDir { path, .. }) = self else { return };
         if !fs::symlink_metadata(path).is_ok_and(|found| found.is_dir()) {

@@ -138,7 +138,7 @@ impl ConnectionState {
         self.call().stage = CallStage::Tool;
     }
 
-    /// Ends the call: it is settled, or the request was no call.
+    /// Ends the call: it is settled, or the request was not a call.
     pub(crate) fn end_call(&self) {
         let mut call = self.call();
         call.stage = CallStage::Idle;

@@ -294,7 +294,11 @@ mod tests {
         assert_eq!(next(&fixture), (60, Expired::Call(Timeout::Call)), "a blocked write is another wait");
         fixture.timeouts.await_upstream(Timeout::BetweenBytes, || ten);
         fixture.timeouts.await_upstream(Timeout::BetweenBytes, || twelve);
-        assert_eq!(next(&fixture), (50, Expired::Call(Timeout::BetweenBytes)), "asking again is no event");
+        assert_eq!(
+            next(&fixture),
+            (50, Expired::Call(Timeout::BetweenBytes)),
+            "asking again is not an event"
+        );
         fixture.timeouts.arrived();
         fixture.timeouts.await_upstream(Timeout::BetweenBytes, || fifty);
         assert_eq!(next(&fixture), (60, Expired::Call(Timeout::Call)), "the call has one over all");

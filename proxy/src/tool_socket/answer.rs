@@ -42,7 +42,7 @@ impl ToolAnswer {
         }
     }
 
-    /// Returns the error if this is no answer that an agent may receive.
+    /// Returns the error if this is not an answer that an agent may receive.
     fn check(&self, headers: &HeaderMap) -> Result<(), Error> {
         let status = self.status.as_u16();
         let is_plain = !headers.contains_key(header::CONTENT_ENCODING);

@@ -61,7 +61,7 @@ pub(crate) enum Error {
     /// The connection broke after some of the call may have been sent.
     #[error("the tool socket was closed before the answer was complete")]
     Broken(#[source] hyper::Error),
-    /// The answer is none that the protocol has.
+    /// The answer is outside the protocol.
     #[error("the control plane answered against the protocol (status {status})")]
     Protocol {
         /// Status of its answer.

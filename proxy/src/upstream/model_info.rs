@@ -41,7 +41,7 @@ pub(crate) enum ModelInfoError {
     TooLarge { limit: usize },
     #[error("the upstream's answer to GET {PATH} has {deployments} deployments, more than {MAX_DEPLOYMENTS}")]
     TooMany { deployments: usize },
-    #[error("the upstream's answer to GET {PATH} is no list of models")]
+    #[error("the upstream's answer to GET {PATH} is not a list of models")]
     Unreadable(#[source] json::Error),
 }
 

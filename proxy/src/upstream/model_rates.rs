@@ -278,7 +278,7 @@ mod tests {
         let embedding = zeros(json!({ "input_cost_per_token": 1e-06, "mode": "embedding" })).unwrap();
         assert_eq!(embedding.usual.output, dollars(0));
         let cached = tariff(&with(&json!({ "cache_read_input_token_cost": 0 }))).unwrap();
-        assert_eq!(cached.usual.cached, cached.usual.input, "a zero that is filled in is no price");
+        assert_eq!(cached.usual.cached, cached.usual.input, "a zero that is filled in is not a price");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) enum SpendError {
         "the upstream answered {status} to GET {PATH}: LiteLLM has it from 1.80.10 on, if it has a database, for keys that may read it (`allowed_routes`)"
     )]
     Refused { status: u16 },
-    #[error("the upstream's answer to GET {PATH} is no page of a ledger")]
+    #[error("the upstream's answer to GET {PATH} is not a page of a ledger")]
     Unexpected(#[source] json::Error),
     #[error("the address of the page cannot be written")]
     Address(#[source] InvalidUri),

@@ -206,7 +206,7 @@ impl Visit for AnswerReader<'_, '_> {
 
     fn scalar(&mut self, field: AnswerField, raw: &[u8]) {
         match field {
-            // A null is no error.
+            // A null is not an error.
             AnswerField::Error => self.report.failed |= raw != b"null",
             AnswerField::Figure(figure) => self.note_figure(figure, raw),
             AnswerField::Cost => self.note_cost(raw),

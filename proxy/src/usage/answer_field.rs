@@ -66,7 +66,7 @@ pub(super) enum AnswerField {
     OtherText,
 }
 
-/// Returns whether a member of an answer's parts is no text of the model.
+/// Returns whether a member of an answer's parts is not text of the model.
 pub(super) fn is_no_text(name: &[u8]) -> bool {
     matches!(
         name,

@@ -99,7 +99,7 @@ impl TokenCounts {
 }
 
 /// Parses a count as JSON writes numbers, whole ones or not; also one within quotes. One that is too large is the
-/// largest; one that is negative is none.
+/// largest; a negative one does not count.
 pub(super) fn parse_count(number: &[u8]) -> Option<u64> {
     let text = std::str::from_utf8(number).ok()?;
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));

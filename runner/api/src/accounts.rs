@@ -1,6 +1,6 @@
 //! Serves accounts: what their runs have used at the data plane, and their limits.
 //!
-//! Other accounts than its own do not exist for a caller that is no operator.
+//! Other accounts than its own do not exist for a caller that is not an operator.
 
 use axum::{
     Extension,
@@ -164,7 +164,7 @@ pub(crate) async fn list(
 pub(crate) fn list_operation() -> Operation {
     let accounts = AnswerSpec::json::<AccountListSchema>(StatusCode::OK, "The accounts.");
     Operation::new("listAccounts", "Lists accounts, with their limits.", accounts)
-        .described("An account that is no operator's sees itself alone.")
+        .described("An account that is not an operator's sees itself alone.")
         .asking_data_plane()
 }
 

@@ -1,6 +1,6 @@
 //! Serves the balances of accounts: what they were given, what their calls cost, and what is left.
 //!
-//! Other accounts than its own do not exist for a caller that is no operator. Only operators give credits.
+//! Other accounts than its own do not exist for a caller that is not an operator. Only operators give credits.
 
 use axum::{
     Extension,

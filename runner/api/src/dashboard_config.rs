@@ -25,7 +25,7 @@ struct DashboardView<'s> {
     /// Address of a run's trace, with `{trace}` in place of its `traceId`.
     #[schema(required = true)]
     trace_url: Option<&'s str>,
-    /// Host of pull requests: an address of another host is no link.
+    /// Host of pull requests: an address of another host is not a link.
     github_host: &'s str,
     poll_seconds: PollView,
 }

@@ -110,7 +110,7 @@ pub(super) enum Error {
     #[error("the body arrives too slowly")]
     SlowBody,
     /// The body has another form than JSON.
-    #[error("the body is no JSON, according to its content type")]
+    #[error("the body is not JSON, according to its content type")]
     MediaType,
     /// The body or the query cannot be read.
     #[error("{0}")]

@@ -82,7 +82,7 @@ enum FreezeKind {
     Model,
 }
 
-/// Target that the path of a request names. A text that can be no name is no resource.
+/// Target that the path of a request names. A text that can be no name is not a resource.
 pub(crate) struct FreezeTarget(Frozen);
 
 impl<S: Send + Sync> FromRequestParts<S> for FreezeTarget {
@@ -163,7 +163,7 @@ fn change_operation<T: ToSchema>(id: &'static str, summary: &'static str) -> Ope
         .refuses([Problem::NOT_STORED])
 }
 
-/// Returns the target that the parameters of a path name. A text that can be no name is no resource.
+/// Returns the target that the parameters of a path name. A text that can be no name is not a resource.
 fn target(names: &BTreeMap<String, String>) -> Result<Frozen, Error> {
     if let Some(account) = names.get("account") {
         AccountId::parse(account).map(Frozen::Account).map_err(|_invalid| Error::Route)

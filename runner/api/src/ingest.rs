@@ -56,7 +56,7 @@ fn token(context: &ApiContext) -> Result<Option<Arc<Secret>>, Error> {
     Ok(Some(Arc::new(token)))
 }
 
-/// Returns whether `headers` have `token`, in a time that does not depend on where they differ. An empty token is none.
+/// Returns whether `headers` have `token`, in a time that does not depend on where they differ. An empty token never matches.
 fn has_token(headers: &HeaderMap, token: &str) -> bool {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let sent = match (values.next(), values.next()) {

@@ -8,7 +8,7 @@
 //!
 //! A principal is identified by its token or a browser session (`caller`, `credentials`), and each route names the role
 //! that it demands (`routes`). The table of routes is also the source of the OpenAPI document (`openapi`). Runs of other
-//! accounts do not exist for a caller that is no operator.
+//! accounts do not exist for a caller that is not an operator.
 //!
 //! Three modules take orders, and each order becomes a stored run: `runs`, `chat` in the AI SDK's protocol, and `openai`.
 //! In the last one a model is an agent.

@@ -54,7 +54,7 @@ pub(crate) fn cut_page<T>(objects: &mut Vec<T>, size: u32) -> Option<&T> {
 /// Returns the place that a query's `cursor` names, whose objects `parse` reads.
 ///
 /// # Errors
-/// [`Error::Invalid`] if the text is no cursor.
+/// [`Error::Invalid`] if the text is not a cursor.
 pub(crate) fn read_cursor<K>(
     cursor: Option<&str>,
     parse: impl Fn(&str) -> Option<K>,
@@ -71,7 +71,7 @@ pub(crate) fn write_cursor(time: UnixMillis, key: impl Display) -> String {
     format!("{}.{key}", time.0)
 }
 
-/// Returns the error for a text that is no cursor.
+/// Returns the error for a text that is not a cursor.
 pub(crate) fn invalid_cursor() -> Error {
     Error::Invalid("`cursor` is not a `nextCursor` of this API".to_owned())
 }

@@ -37,7 +37,7 @@ impl Problem {
     pub(crate) const WRONG_HOST: Self = Self::new(
         StatusCode::MISDIRECTED_REQUEST,
         "wrong_host",
-        "the `Host` header is none of the API's own names, or there are several",
+        "the `Host` header is not one of the API's names, or there are several",
         "send one Host header: localhost on the API's host, else a host of `api.origins`",
     );
     pub(crate) const WRONG_SITE: Self = Self::new(
@@ -356,8 +356,8 @@ impl Problem {
     pub(crate) const NOT_STORED: Self = Self::new(
         StatusCode::INSUFFICIENT_STORAGE,
         "not_stored",
-        "the change holds, but the data plane's disk is full, so a restart may lose it",
-        "the change holds, and a restart may lose it: free the data plane's disk",
+        "the change is active but not persisted: the data plane's disk is full, and a restart may lose it",
+        "free the data plane's disk: until then a restart may lose the change",
     );
 
     /// Problems of every route.

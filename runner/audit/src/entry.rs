@@ -98,7 +98,7 @@ impl<'l> Entry<'l> {
         self.model_asked.as_ref().or(self.model_answered.as_ref()).map_or("-", |model| &model.0)
     }
 
-    /// Returns whether an admitted call failed. A client that disconnected is no failure, nor is a closed run or a
+    /// Returns whether an admitted call failed. A client that disconnected is not a failure, nor is a closed run or a
     /// freeze.
     #[must_use]
     pub const fn is_error(&self) -> bool {

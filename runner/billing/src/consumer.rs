@@ -77,7 +77,9 @@ impl JournalConsumer {
     pub async fn run(&self) -> Infallible {
         let mut reported = BTreeSet::new();
         let follow = async || self.follow(&mut reported).await.map_err(|error| report::chain(&error));
-        let warn = |error: &str| tracing::warn!(error, "receipts wait: the journal is read again later");
+        let warn = |error: &str| {
+            tracing::warn!(error, "cannot turn journal entries into receipts: trying again later")
+        };
         repeat_forever(Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY), follow, warn).await
     }
 

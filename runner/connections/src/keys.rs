@@ -49,7 +49,7 @@ pub enum KeyFileError {
         #[source]
         source: Unread,
     },
-    /// A line is no key. It may be a secret all the same, so it is not shown.
+    /// A line is not a key. It may be a secret all the same, so it is not shown.
     #[error("connections.key_file {}:{line}: {problem}", path.display())]
     Line {
         /// Path of the file.
@@ -88,7 +88,7 @@ impl SealingKeys {
     /// Reads the keys in a file. Empty lines and those that begin with `#` are skipped.
     ///
     /// # Errors
-    /// If the file cannot be read, other users can read or change it, or a line is no key.
+    /// If the file cannot be read, other users can read or change it, or a line is not a key.
     pub fn read(file: &KeyFile) -> Result<Self, KeyFileError> {
         let path = file.path().map_err(|name| KeyFileError::NoCredential { name: name.to_owned() })?;
         let text = file::secret(&path, MAX_FILE, &Trusted::own())

@@ -63,7 +63,7 @@ pub struct Resealed {
 pub struct WantedConnection {
     /// Account, provider and scope.
     pub place: ConnectionPlace,
-    /// Kind, with all that is no secret.
+    /// Kind, with all that is not a secret.
     pub kind: ConnectionKind,
     /// Token, private key or refresh token.
     pub secret: Secret,
@@ -120,11 +120,11 @@ impl ConnectionBroker {
         match kind {
             ConnectionKind::Token | ConnectionKind::OAuth => {
                 let token = token_answer::token(text.to_owned());
-                token.ok_or_else(|| wrong("is no token: it has other characters, or more than 16 KiB"))
+                token.ok_or_else(|| wrong("is not a token: it has other characters, or more than 16 KiB"))
             }
             ConnectionKind::GitHubApp { app_id, installation_id } => {
                 if text.len() > MAX_KEY {
-                    return Err(wrong("is no private key: it has more than 16 KiB"));
+                    return Err(wrong("is not a private key: it has more than 16 KiB"));
                 }
                 let of = |key| AccountCredential::Installation {
                     app_id: *app_id,
@@ -133,7 +133,7 @@ impl ConnectionBroker {
                 };
                 let key = || Secret::new(text.to_owned());
                 let source = CredentialSource::of_account(self.github(), of(key()));
-                source.map(|_source| key()).map_err(|_bad| wrong("is no private RSA key in PEM"))
+                source.map(|_source| key()).map_err(|_bad| wrong("is not a private RSA key in PEM"))
             }
         }
     }

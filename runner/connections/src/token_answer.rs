@@ -78,7 +78,7 @@ pub(crate) fn read(status: StatusCode, body: &[u8]) -> Result<GivenTokens, Refre
         }
         let body: TokenBody =
             json::from_slice(body, BOUNDS).map_err(|_other| unavailable("its answer has no access token"))?;
-        return given(body).ok_or_else(|| unavailable("its answer has a token that is none"));
+        return given(body).ok_or_else(|| unavailable("its answer has a malformed token"));
     }
     if status.is_server_error()
         || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT)

@@ -11,7 +11,7 @@ use flate2::{Compression, write::GzEncoder};
 const INDEX: &str = "index.html";
 /// Directory of all other files. Each has a name that its content decides.
 const ASSETS: &str = "assets";
-/// Entries that are no files of the dashboard: git's, and the list that Vite writes.
+/// Entries that are not files of the dashboard: git's, and the list that Vite writes.
 const OTHERS: [&str; 2] = [".gitignore", ".vite"];
 
 /// Media types by the ending of a name.
@@ -94,7 +94,7 @@ fn judge(path: &Path, name: &str, prefix: &str) -> Result<&'static str, String> 
         );
     }
     if !fs::symlink_metadata(path).is_ok_and(|data| data.is_file()) {
-        return Err("it is no plain file: remove it, and run `make web` again".to_owned());
+        return Err("it is not a plain file: remove it, and run `make web` again".to_owned());
     }
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     let known = MEDIA_TYPES.iter().find(|(known, _)| *known == ending);
@@ -166,8 +166,8 @@ mod tests {
             "a.exe: no media type",
             ".hidden: its name",
             "robots.txt: only index.html",
-            "deep: it is no plain file",
-            "link.js: it is no plain file",
+            "deep: it is not a plain file",
+            "link.js: it is not a plain file",
         ] {
             assert!(problems.iter().any(|problem| problem.contains(odd)), "{odd}: {problems:?}");
         }

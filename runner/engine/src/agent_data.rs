@@ -49,7 +49,7 @@ pub enum BehaviourError {
         /// The directory.
         dir: PathBuf,
     },
-    /// A file is no regular file.
+    /// A file is not a regular file.
     #[error("{path} is a link, a directory or a device: only regular files are copied", path = path.display())]
     NotRegular {
         /// Path of the file.
@@ -61,7 +61,7 @@ pub enum BehaviourError {
         /// Path of the file.
         path: PathBuf,
     },
-    /// A file is no text.
+    /// A file is not text.
     #[error("{path} is not UTF-8: convert it", path = path.display())]
     NotText {
         /// Path of the file.

@@ -32,7 +32,7 @@ pub enum RunFilesError {
     /// The workspace cannot be mounted.
     #[error(transparent)]
     Workspace(#[from] workspace::Error),
-    /// The stored name of the workspace is no id.
+    /// The stored name of the workspace is not an id.
     #[error(transparent)]
     Id(#[from] InvalidId),
     /// The run has ended, and its workspace was removed since.

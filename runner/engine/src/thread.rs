@@ -15,7 +15,7 @@ const MAX_TURNS: u32 = 500;
 /// Most characters of a key that a client chooses.
 const MAX_KEY: usize = 128;
 
-/// Error for a text that is no key of a thread.
+/// Error for a text that is not a key of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected 1 to {MAX_KEY} letters, digits, `.`, `_`, `:` or `-`, found `{0}`")]
 pub struct InvalidThreadKey(String);

@@ -77,7 +77,7 @@ impl TreeRoot {
     /// Opens the directory itself. The path to it is trusted, but its last name must not be a link.
     ///
     /// # Errors
-    /// The system's, if `tree` is no directory or cannot be entered.
+    /// The system's, if `tree` is not a directory or cannot be entered.
     pub fn open(tree: &Path) -> Result<Self, Errno> {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(CWD, tree, flags, Mode::empty()).map(Self)

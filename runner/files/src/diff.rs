@@ -16,7 +16,7 @@ use super::{
 
 /// Largest file whose lines are compared.
 const MAX_DIFFED_SIZE: ByteSize = ByteSize::mib(4);
-/// Bytes at the beginning of a file in which a zero byte shows that it is no text. Git looks at as many.
+/// Bytes at the beginning of a file in which a zero byte shows that it is not text. Git looks at as many.
 const BINARY_CHECK_LEN: usize = 8000;
 /// Longest search for the shortest difference; then a longer one is taken.
 const MAX_SEARCH: Duration = Duration::from_secs(3);

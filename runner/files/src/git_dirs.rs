@@ -20,7 +20,7 @@ use super::{
     path::RelativePath,
 };
 
-/// Entry without which a directory is no repository.
+/// Entry without which a directory is not a repository.
 const HEAD: &str = "HEAD";
 /// Entries of a bare repository besides its head.
 const BARE_ENTRIES: [&str; 2] = ["objects", "refs"];

@@ -125,13 +125,13 @@ pub(crate) enum EntryForm {
     Other,
 }
 
-/// Parses the lines of a file with rules; a line that is no rule is left out, as git does.
+/// Parses the lines of a file with rules; a line that is not a rule is left out, as git does.
 fn parse(text: &[u8]) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     let text = String::from_utf8_lossy(text);
     for line in text.trim_start_matches('\u{feff}').lines() {
         if builder.add_line(None, line).is_err() {
-            tracing::debug!(line, "a line that is no rule is left out");
+            tracing::debug!(line, "a line that is not a rule is left out");
         }
     }
     builder.build().unwrap_or_else(|_invalid| Gitignore::empty())

@@ -73,7 +73,7 @@ struct Pattern {
     rules: Gitignore,
 }
 
-/// Error for a text that is no pattern.
+/// Error for a text that is not a pattern.
 #[derive(Debug, thiserror::Error)]
 #[error("`{pattern}` is not a pattern of files, such as `*.pem` or `config/local.env`")]
 pub struct InvalidPattern {
@@ -88,7 +88,7 @@ impl Patterns {
     /// Parses each of `patterns`.
     ///
     /// # Errors
-    /// [`InvalidPattern`], for the first text that is none.
+    /// [`InvalidPattern`], for the first malformed text.
     pub fn parse<P: AsRef<str>>(patterns: impl IntoIterator<Item = P>) -> Result<Self, InvalidPattern> {
         let mut all = builder();
         let mut each = Vec::new();

@@ -61,7 +61,7 @@ pub struct ListedStage {
 
 impl Stage {
     /// Copies the files of `selection` into a new stage of `run_id` below `stages`. Leaves nothing behind if it fails.
-    /// A stage of the run with the same files is no error.
+    /// A stage of the run with the same files is not an error.
     ///
     /// # Errors
     /// [`Error::SourceFile`] if a file changed since it was selected, or while it was read; [`Error::OtherFiles`] if
@@ -155,7 +155,7 @@ impl Stage {
         Error::Damaged { run_id: self.run_id.clone(), path: self.dir.join(DATA_FILE), source }
     }
 
-    /// Removes the stage of `run_id` below `stages`; a missing one is no error.
+    /// Removes the stage of `run_id` below `stages`; a missing one is not an error.
     ///
     /// # Errors
     /// The system's.

@@ -155,7 +155,7 @@ struct OpenClawVersion {
 }
 
 impl OpenClawVersion {
-    /// Parses `text`; `None` if it is no version.
+    /// Parses `text`; `None` if it is not a version.
     fn of(text: &str) -> Option<Self> {
         let (main, rest) =
             text.split_once(['-', '+']).map_or((text, None), |(main, rest)| (main, Some(rest)));

@@ -130,7 +130,7 @@ impl SandboxBranch {
     /// Reads a name with its `sandbox/`.
     ///
     /// # Errors
-    /// If it begins with something else, or its key is none.
+    /// If it begins with something else, or its key is malformed.
     pub fn parse(name: &str) -> Result<Self, InvalidBranch> {
         let outside = || InvalidBranch::Outside { name: platform_runtime::terminal::safe(name).into_owned() };
         let key = BranchKey::parse(name.strip_prefix(SANDBOX).ok_or_else(outside)?)?;

@@ -61,7 +61,7 @@ impl BundleHeader {
     /// Reads the header of a bundle of `branch`. Reads little more than the header.
     ///
     /// # Errors
-    /// The system's. An objection to the header is no error.
+    /// The system's. An objection to the header is not an error.
     pub fn read(
         source: impl Read,
         branch: &SandboxBranch,
@@ -95,8 +95,9 @@ fn parse(start: &[u8], branch: &SandboxBranch, bounds: &BundleBounds) -> Result<
     while let Some(line) = lines.next_if(|line| line.starts_with('-')) {
         // Behind the name stands the subject of a commit, which is free text.
         let name = line[1..].split(' ').next().unwrap_or_default();
-        prerequisites
-            .insert(ObjectId::parse(name).map_err(|_invalid| form("a prerequisite is no object's name"))?);
+        prerequisites.insert(
+            ObjectId::parse(name).map_err(|_invalid| form("a prerequisite is not an object's name"))?,
+        );
     }
     if prerequisites.len() > MAX_PREREQUISITES {
         return Err(Objection::new(RelayRule::BundlePrerequisite, "too many prerequisites"));

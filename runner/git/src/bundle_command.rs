@@ -325,7 +325,7 @@ mod tests {
         assert_eq!(repository.run(&tip).0, BundleExit::Complete, "control");
         repository.git(&["update-ref", &format!("refs/heads/{BRANCH}"), &repository.start]);
         assert_eq!(repository.run(&tip).0, BundleExit::Behind);
-        assert_eq!(repository.run(&"1".repeat(40)).0, BundleExit::Failed, "the start is no object");
+        assert_eq!(repository.run(&"1".repeat(40)).0, BundleExit::Failed, "the start is not an object");
         repository.git(&["branch", "-m", "other"]);
         assert_eq!(repository.exit(), BundleExit::NoBranch);
         repository.git(&["branch", "-m", BRANCH]);

@@ -20,7 +20,7 @@ pub struct ObjectId(String);
 pub struct InvalidObjectId;
 
 impl ObjectId {
-    /// Reads a name. Git writes zeros for an object that does not exist, so they are no name.
+    /// Reads a name. Git writes zeros for an object that does not exist, so they are not names.
     ///
     /// # Errors
     /// If the text is anything else.

@@ -181,7 +181,7 @@ impl Quarantine {
         let found = self.history().sizes(&names).await?;
         for (id, found) in header.prerequisites.iter().zip(found) {
             if found.is_none_or(|found| found.kind != ObjectKind::Commit) {
-                return Ok(object(format!("it builds on {id}, which is no commit of the clone")));
+                return Ok(object(format!("it builds on {id}, which is not a commit of the clone")));
             }
             if id != start && !self.history().descends(id, start).await? {
                 return Ok(object(format!("it builds on {id}, which is not before {start}")));
@@ -214,7 +214,7 @@ impl Quarantine {
         }
         let found = self.history().sizes(&[header.tip.as_str()]).await?;
         if !found.iter().flatten().any(|found| found.kind == ObjectKind::Commit) {
-            let objection = Objection::new(RelayRule::NoCommit, format!("{} is no commit", header.tip));
+            let objection = Objection::new(RelayRule::NoCommit, format!("{} is not a commit", header.tip));
             return Ok(Received::Refused(objection));
         }
         self.set_tip(&header.tip).await?;

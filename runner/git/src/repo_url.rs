@@ -56,7 +56,7 @@ impl RepoUrl {
     /// Reads an address of a repository on a server. So does a stored address.
     ///
     /// # Errors
-    /// The first reason why the text is none.
+    /// The first reason why the text is malformed.
     pub fn parse(text: &str) -> Result<Self, InvalidRepoUrl> {
         Self::read(text, &[("https://", Transport::Https), ("http://", Transport::Http)])
     }
@@ -65,7 +65,7 @@ impl RepoUrl {
     /// it may be any.
     ///
     /// # Errors
-    /// The first reason why the text is none.
+    /// The first reason why the text is malformed.
     pub fn parse_local(text: &str) -> Result<Self, InvalidRepoUrl> {
         Self::read(text, &[("file://", Transport::File)])
     }

@@ -252,7 +252,7 @@ fn checked(setting: &'static str, secret: &Secret) -> Result<Secret, Error> {
     let problem = match text {
         "" => "is empty",
         text if !text.bytes().all(|byte| byte.is_ascii_graphic()) => {
-            "is no token: it has other characters than a token"
+            "is not a token: it has other characters than a token"
         }
         text => return Ok(Secret::new(text.to_owned())),
     };

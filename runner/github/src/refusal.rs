@@ -36,7 +36,7 @@ struct ErrorBody<'b> {
     errors: Vec<Raw<'b>>,
 }
 
-/// Detail of an error that is no text.
+/// Detail of an error that is not text.
 #[derive(Deserialize)]
 struct ErrorDetail<'b> {
     #[serde(borrow)]

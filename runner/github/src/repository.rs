@@ -36,7 +36,7 @@ pub enum InvalidRepositoryName {
         name: String,
     },
     /// The host is odd, or plain HTTP leads to it over a network.
-    #[error("`{url}` is no address for a credential: {problem}")]
+    #[error("`{url}` is not an address for a credential: {problem}")]
     Host {
         /// The address.
         url: String,

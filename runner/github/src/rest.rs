@@ -132,7 +132,7 @@ impl RestClient {
     }
 
     fn request(&self, call: &ApiCall<'_>, path: &str) -> Result<Request<Full<Bytes>>, Error> {
-        let invalid = || Error::BadSecret { setting: "the token of GitHub", problem: "is no token" };
+        let invalid = || Error::BadSecret { setting: "the token of GitHub", problem: "is not a token" };
         let bearer = format!("Bearer {}", call.bearer.expose());
         let mut bearer = HeaderValue::try_from(bearer).map_err(|_error| invalid())?;
         bearer.set_sensitive(true);

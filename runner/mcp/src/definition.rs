@@ -72,7 +72,7 @@ impl ToolDefinition {
         let description = match pinned.get("description") {
             None => String::new(),
             Some(Value::String(description)) => description.clone(),
-            Some(_) => return Err(form("`description` is no text")),
+            Some(_) => return Err(form("`description` is not text")),
         };
         if description.len() > MAX_DESCRIPTION {
             return Err(InvalidTool::LongDescription);

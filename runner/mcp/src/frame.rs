@@ -54,7 +54,7 @@ impl RpcFrame {
         };
         let envelope: RawFrame<'_> = json::from_str(text, BOUNDS).map_err(|error| {
             // The error quotes nothing of the text but names of members.
-            wrong(&format!("a line is no message ({})", quote(&error.to_string())))
+            wrong(&format!("a line is not a message ({})", quote(&error.to_string())))
         })?;
         if envelope.jsonrpc != "2.0" {
             return Err(wrong("a message is not of JSON-RPC 2.0"));

@@ -27,7 +27,7 @@ use crate::{error::ServerError, launch::Launcher, session::ServerSession};
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Delays before a server that broke off is started again.
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
-/// Age from which on the end of a session is no sign of a server that cannot run.
+/// Age from which on the end of a session is not a sign of a server that cannot run.
 const MIN_STABLE_AGE: Duration = Duration::from_secs(60);
 /// Time between two looks at a session whose last call began long ago, and may go on.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);

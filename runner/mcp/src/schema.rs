@@ -25,7 +25,7 @@ const REF: &str = "$ref";
 /// A description of what is wrong.
 pub(crate) fn check(schema: &Value) -> Result<(), String> {
     if schema.get("type") != Some(&Value::from("object")) {
-        return Err("its schema is not one of an object".to_owned());
+        return Err("its schema does not describe an object".to_owned());
     }
     let mut values = 0;
     measure(schema, 1, &mut values)?;
@@ -152,8 +152,8 @@ mod tests {
             (object(json!({ "$ref": "#/%24defs/a" })), "another document"),
             (object(json!({ "$id": "http://x.example" })), "`$id`"),
             (object(json!({ "$dynamicRef": "#a" })), "`$dynamicRef`"),
-            (json!({ "type": "string" }), "not one of an object"),
-            (json!(true), "not one of an object"),
+            (json!({ "type": "string" }), "does not describe an object"),
+            (json!(true), "does not describe an object"),
         ] {
             let error = check(&schema).unwrap_err();
             assert!(error.contains(problem), "{problem}: {error}");

@@ -22,7 +22,7 @@ use crate::{
 
 /// Versions of the protocol, the one that is asked for first.
 const VERSIONS: [&str; 4] = ["2025-06-18", "2025-11-25", "2025-03-26", "2024-11-05"];
-/// Longest wait for an answer that is no result of a tool.
+/// Longest wait for an answer that is not a result of a tool.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest wait for a sign of life.
 const PING_TIMEOUT: Duration = Duration::from_secs(5);

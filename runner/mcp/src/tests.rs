@@ -202,11 +202,11 @@ async fn what_is_no_message_ends_the_session() {
         format!("{{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{{\"structuredContent\":{}}}}}\n", raw_nest(15));
     let rows: [(&[u8], &str); 8] = [
         (nest.as_bytes(), "reserved"),
-        (b"Server is running\n", "no message"),
+        (b"Server is running\n", "not a message"),
         (b"\xff\xfe\n", "not UTF-8"),
         (b"{\"jsonrpc\":\"2.0\",\"id\":999,\"result\":{}}\n", "which was not made"),
         (b"{\"jsonrpc\":\"2.0\",\"id\":\"3\",\"result\":{}}\n", "no request has"),
-        (b"[]\n", "no message"),
+        (b"[]\n", "not a message"),
         (b"{\"jsonrpc\":\"1.0\",\"id\":3,\"result\":{}}\n", "JSON-RPC 2.0"),
         (b"{\"jsonrpc\":\"2.0\",\"id\":3,\"result\":{\"content\":1}}\n", "another form"),
     ];
@@ -333,7 +333,7 @@ async fn a_server_that_asks_is_refused() {
         let answer = answers.recv().await.unwrap();
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(method), &json!(-32601)), "{answer}");
     }
-    assert_eq!(answers.recv().await.unwrap()["result"], json!({}), "a sign of life is no favour");
+    assert_eq!(answers.recv().await.unwrap()["result"], json!({}), "a sign of life is not a favour");
 }
 
 #[tokio::test]

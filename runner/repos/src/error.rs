@@ -34,7 +34,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The token's file cannot be given to a container.
-    #[error("{} is no file for a token: {problem}", path.display())]
+    #[error("{} is not a file for a token: {problem}", path.display())]
     TokenFile {
         /// Path of the file.
         path: PathBuf,

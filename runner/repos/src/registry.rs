@@ -97,7 +97,7 @@ impl RepoRegistry {
         }
     }
 
-    /// Removes an entry. A missing one is no error.
+    /// Removes an entry. A missing one is not an error.
     ///
     /// # Errors
     /// If the system refuses.

@@ -35,7 +35,7 @@ pub struct NewConnection {
     pub id: ConnectionId,
     /// Account, provider and scope.
     pub place: ConnectionPlace,
-    /// Kind, with all that is no secret.
+    /// Kind, with all that is not a secret.
     pub kind: ConnectionKind,
     /// Secret.
     pub sealed: SealedText,
@@ -61,7 +61,7 @@ pub struct StoredConnection {
     pub id: ConnectionId,
     /// Account, provider and scope.
     pub place: ConnectionPlace,
-    /// Kind, with all that is no secret.
+    /// Kind, with all that is not a secret.
     pub kind: ConnectionKind,
     /// State.
     pub state: ConnectionState,

@@ -22,7 +22,7 @@ use super::{
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The address is invalid.
-    #[error("store.url is not an address of a store: {problem}")]
+    #[error("store.url is not the address of a store: {problem}")]
     Address {
         /// Fault of the address.
         problem: &'static str,

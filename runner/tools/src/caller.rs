@@ -69,7 +69,7 @@ impl CallingRun {
         let call = required(headers, header::CALL)?;
         let is_plain = call.len() <= MAX_CALL_ID && call.bytes().all(|byte| byte.is_ascii_graphic());
         if !is_plain || call.is_empty() {
-            return Err(invalid(header::CALL, "is no call id"));
+            return Err(invalid(header::CALL, "is not a call id"));
         }
         let granted = required(headers, header::GRANTED)?;
         let granted = granted.split(',').map(str::trim).filter(|name| !name.is_empty());
@@ -138,7 +138,7 @@ fn optional<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Option<&'h
     if values.next().is_some() {
         return Err(invalid(name, "occurs twice"));
     }
-    first.map(|value| value.to_str().map_err(|_error| invalid(name, "is no text"))).transpose()
+    first.map(|value| value.to_str().map_err(|_error| invalid(name, "is not text"))).transpose()
 }
 
 fn required<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<&'h str, ProtocolError> {

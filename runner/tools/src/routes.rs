@@ -59,8 +59,9 @@ async fn exec(State(routes): State<Routes>, request: Request<Body>) -> Response 
 
 /// Reads a call. The run is that of the headers: a body that names another is refused.
 fn read(caller: CallingRun, body: &[u8]) -> Result<Call, ToolError> {
-    let request = ExecRequest::read(body)
-        .map_err(|error| ToolError::new(ToolCode::InvalidRequest, format!("the body is no call: {error}")))?;
+    let request = ExecRequest::read(body).map_err(|error| {
+        ToolError::new(ToolCode::InvalidRequest, format!("the body is not a call: {error}"))
+    })?;
     if request.run_id != caller.run_id {
         return Err(ToolError::new(ToolCode::RunMismatch, "`runId` is not the run that calls"));
     }

@@ -150,7 +150,7 @@ pub(crate) trait Tool: Send + Sync {
 /// Returns the name of a built-in tool.
 ///
 /// # Panics
-/// If `name` is no name of a tool.
+/// If `name` is not the name of a tool.
 pub(crate) fn tool_name(name: &'static str) -> ToolName {
     match ToolName::parse(name) {
         Ok(name) => name,

@@ -192,7 +192,7 @@ impl Workspaces {
         .await
     }
 
-    /// Removes the files that were staged for run `run_id`; missing ones are no error.
+    /// Removes the files that were staged for run `run_id`; missing ones are not an error.
     pub async fn remove_files(&self, run_id: &RunId) -> Result<(), Error> {
         remove_files(&self.root.path, run_id).await
     }
@@ -243,7 +243,7 @@ impl Workspaces {
         start.is_dir() && !start::is_placed(&start)
     }
 
-    /// Removes workspace `id` in whatever state it is; a missing one is no error. If a container still uses an image,
+    /// Removes workspace `id` in whatever state it is; a missing one is not an error. If a container still uses an image,
     /// the image lives on for that container alone, until its end; a directory is emptied under it.
     pub async fn remove(&self, id: &WorkspaceId) -> Result<(), Error> {
         let paths = self.root.paths(id);
@@ -330,7 +330,7 @@ pub fn tree(root: &Path, name: &str) -> PathBuf {
 }
 
 /// Unmounts workspace `id` below `root`, which is not in use. It stays on disk, and [`Workspaces::adopt`] mounts it
-/// again. A missing one is no error.
+/// again. A missing one is not an error.
 pub async fn unmount(root: &Path, id: &WorkspaceId) -> Result<(), Error> {
     let paths = WorkspacePaths::of(root, id.as_str());
     blocking(move || if paths.tree.is_dir() { paths.unmount() } else { Ok(()) }).await
@@ -370,7 +370,7 @@ pub fn is_unmounted(root: &Path, id: &WorkspaceId) -> Result<bool, Error> {
     Ok(paths.has_image() && !paths.is_mounted()?)
 }
 
-/// Removes the files staged below `root` for run `run_id`; missing ones are no error.
+/// Removes the files staged below `root` for run `run_id`; missing ones are not an error.
 pub async fn remove_files(root: &Path, run_id: &RunId) -> Result<(), Error> {
     let stages = runner_files::stages_dir(root);
     let run_id = run_id.clone();

@@ -59,7 +59,7 @@ impl InitialContent {
     }
 }
 
-/// Removes the entry `name` of the open directory `dir`, whatever it is. A missing one is no error. Errors name `tree`.
+/// Removes the entry `name` of the open directory `dir`, whatever it is. A missing one is not an error. Errors name `tree`.
 fn remove_entry(dir: impl AsFd, name: &str, tree: &Path) -> Result<(), Error> {
     match unlinkat(&dir, name, AtFlags::empty()) {
         Ok(()) | Err(Errno::NOENT) => return Ok(()),

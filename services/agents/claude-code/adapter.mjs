@@ -96,7 +96,7 @@ class Translator {
   }
 
   #assistant({ id, model, content = [] }) {
-    // Claude Code writes a failure of the model API as a message of its own. It is no answer.
+    // Claude Code writes a failure of the model API as a message of its own. It is not an answer.
     if (model === "<synthetic>") return [];
     return content.flatMap((part) => {
       if (part.type === "tool_use") return [events.toolCall(part.id, part.name, part.input)];

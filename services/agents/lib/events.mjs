@@ -45,7 +45,7 @@ export function error(cause) {
   return { type: "error", code: known.code, message: known.message };
 }
 
-// Returns arguments as an object. Text that is no object, and an object that is too long, becomes its field `text`.
+// Returns arguments as an object. Text that is not an object, and an object that is too long, becomes its field `text`.
 function toObject(args) {
   const json = typeof args === "string" ? args : JSON.stringify(args ?? {});
   if (json.length > MAX_TOOL_CHARS) return { text: shorten(json) };

@@ -157,7 +157,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_socket_is_waited_for_and_reported() {
-        // A file of another kind is no socket, however long it exists.
+        // A file of another kind is not a socket, however long it exists.
         for path in ["/nowhere/llm.sock", "/proc/self/exe"] {
             let began = Instant::now();
             let timeout = Duration::from_millis(50);

@@ -107,7 +107,7 @@ test("the transcript decides whether an older OpenClaw succeeded", () => {
   ]) {
     const outcome = parseLocalOutcome({ code: 0, signal: null, stderr: "", ...rest, stdout }, transcript);
     assert.deepEqual([outcome.exit, outcome.error?.code], [exit, code], `${stdout} ${transcript}`);
-    assert.deepEqual(outcome.payloads, exit === 0 ? hi : [], "an error is no answer");
+    assert.deepEqual(outcome.payloads, exit === 0 ? hi : [], "an error is not an answer");
   }
   const outcome = parseLocalOutcome({ code: 0, stdout: envelope([{ text: "x" }]), stderr: "" }, broken);
   assert.equal(outcome.error.message, "503 away", "the model API's own message");

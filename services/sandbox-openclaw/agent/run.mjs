@@ -34,7 +34,7 @@ function readConfig(env) {
   if (!base || !/^https?:/.test(base) || !URL.canParse(base)) throw configError(`OPENAI_API_BASE is not an HTTP address: ${base}`);
   if (!model) throw configError("COGNI_MODEL is not set");
   const agent = env.SANDBOX_OPENCLAW_AGENT ?? "main";
-  if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(agent)) throw configError(`SANDBOX_OPENCLAW_AGENT is no agent id of OpenClaw: ${agent}`);
+  if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(agent)) throw configError(`SANDBOX_OPENCLAW_AGENT is not an agent id of OpenClaw: ${agent}`);
   const count = (name, fallback) => {
     const text = env[name] ?? String(fallback);
     if (!/^[1-9]\d{0,8}$/.test(text)) throw configError(`${name} is not a number of tokens: ${text}`);

@@ -152,7 +152,7 @@ test("an HTTP error carries the status and the server's message, bounded", async
   assertFailure(await askServer(answerWith(503, "text/plain", "")), "llm_error", /^HTTP 503: Service Unavailable$/);
 });
 
-test("an answer that is no event stream is refused", async () => {
+test("an answer that is not an event stream is refused", async () => {
   assertFailure(await askServer(answerWith(200, "text/html", "<p>hi")), "llm_error", /content type text\/html/);
 });
 

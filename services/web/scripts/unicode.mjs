@@ -17,7 +17,7 @@ const KINDS = [
 ];
 // Prepended_Concatenation_Mark: of category Cf, but signs that are seen. Node's expressions do not have the property.
 const SEEN = /[\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\u{110bd}\u{110cd}]/u;
-// Controls (category Cc) are no part of the table: each place treats them in its own way.
+// Controls (category Cc) are not part of the table: each place treats them in its own way.
 const FIRST = 0xa0;
 const LAST = 0x10ffff;
 

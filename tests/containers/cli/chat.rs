@@ -101,7 +101,7 @@ async fn a_failed_answer_ends_no_chat() {
     let (code, lines) = answers_of(&world, "one\ntwo\n", &["--thread", "t1"]).await;
     assert_eq!((code, lines), (Some(1), vec!["fine".to_owned()]), "the last answer decides");
     let (code, lines) = answers_of(&world, "three\n", &["--thread", "t1"]).await;
-    assert_eq!((code, lines.len()), (Some(0), 1), "a turn without an answer is no history");
+    assert_eq!((code, lines.len()), (Some(0), 1), "a turn without an answer is not history");
     let refused = run(&world).await;
     assert_eq!(refused.code, Some(0), "{refused:?}");
     world.assert_nothing_left().await;

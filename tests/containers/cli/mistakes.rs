@@ -39,7 +39,7 @@ const CONFIGURATION: &[(&str, &[&str])] = &[
 /// Mistakes in a request for a run.
 const REQUESTS: &[(&str, &[&str])] = &[
     ("an unknown agent", &["run", "--agent", "no:one", "q"]),
-    ("a name that is no agent", &["run", "--agent", "reviewer", "q"]),
+    ("a name that is not an agent", &["run", "--agent", "reviewer", "q"]),
     ("a model with a blank", &["run", "--model", "two words", "q"]),
     ("an empty question", &["run", ""]),
     ("a workspace of everything", &["run", "--workspace", "/", "q"]),
@@ -62,7 +62,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ("an unknown run", &["runs", "show", "no-such-run"]),
     ("an unknown run, for a program", &["runs", "show", "no-such-run", "--json"]),
     ("a part of several ids", &["runs", "show", "nightly"]),
-    ("a text that is no run id", &["runs", "show", "Not A Run"]),
+    ("a text that is not a run id", &["runs", "show", "Not A Run"]),
     ("no run", &["runs", "show"]),
     ("an unknown run to cancel", &["runs", "cancel", "no-such-run"]),
     ("an unknown run to limit", &["limit", "--run", "no-such-run", "--requests", "5"]),

@@ -167,7 +167,7 @@ async fn install_takes_the_target_directory_in_use() {
 async fn install_refuses_a_relative_prefix() {
     let refused = run_package(&["install", &programs()], &[("PREFIX", "opt")]).await;
     let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(!refused.status.success() && said.contains("PREFIX=opt is no absolute path"), "{said}");
+    assert!(!refused.status.success() && said.contains("PREFIX=opt is not an absolute path"), "{said}");
 }
 
 /// The page is written by hand, because the data plane links no library for it.

@@ -115,7 +115,7 @@ async fn wrong_uses_of_connections_name_the_fix() {
         (&[], "already"),
         (&["--kind", "github-app"], "--app-id and --installation-id"),
         (&["--kind", "oauth"], "[connections.providers.github]"),
-        (&["--app-id", "1", "--installation-id", "2", "--replace"], "no private RSA key"),
+        (&["--app-id", "1", "--installation-id", "2", "--replace"], "not a private RSA key"),
         (&["--kind", "oauth", "--expires", "2030-01-01T00:00:00Z"], "--expires is for tokens"),
         (&["--expires", "soon"], "2027-01-31"),
         (&["--scope", "a*b"], "a scope"),

@@ -271,7 +271,7 @@ async fn without_docker_agent_checks_are_unknown() {
     let world = World::start().await;
     let away = ["agents", "check", "--set", "sandbox.docker_socket=/nowhere/docker.sock"];
     let outcome = world.sluice().run(&away).await;
-    let begin = "not known   sandbox:agent: whether it can run cannot be judged: ";
+    let begin = "not known   sandbox:agent: cannot tell whether it can run: ";
     assert!(outcome.code == Some(69) && outcome.stdout.starts_with(begin), "{outcome:?}");
     // Control: of one that could not run anyway that is known.
     append(&world, "[agents.'a:gateway']\nmode = 'gateway'\ngateways = ['g']\n[gateways.g]\n");

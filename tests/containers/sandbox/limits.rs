@@ -38,7 +38,7 @@ async fn a_run_that_needs_too_much_memory_is_told_so() {
         "{result}"
     );
     assert_eq!(result["error"]["message"], "needed more than 64 MiB of memory");
-    // Control: with enough of it, it is no failure.
+    // Control: with enough of it, it is not a failure.
     let (outcome, result) = limited(&format!("exec {HOG}"), "memory = '512 MiB'").await;
     assert_eq!((outcome.code, &result["oom_seen"]), (Some(0), &json!(false)), "{result}");
     assert_eq!(result["text"], "it fits");

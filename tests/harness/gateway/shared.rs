@@ -55,7 +55,7 @@ pub(super) struct Session {
 pub struct Seen {
     /// Number of the connection, from 1.
     pub connection: u64,
-    /// The frame; a text that is no JSON is a string.
+    /// The frame; a text that is not JSON is a string.
     pub frame: Value,
 }
 

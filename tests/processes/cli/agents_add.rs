@@ -107,7 +107,7 @@ async fn packages_reach_the_build_as_names_only() {
     for wrong in ["make;reboot", "make,$(id)", "-y", "Make"] {
         let refused = place.add(&["codex", &format!("--packages={wrong}")]).await;
         assert_eq!(refused.code, Some(2), "{wrong}: {refused:?}");
-        assert!(refused.stderr.contains("is no name of a Debian package"), "{refused:?}");
+        assert!(refused.stderr.contains("is not the name of a Debian package"), "{refused:?}");
     }
     assert!(!arguments.exists() && !place.config().exists());
     assert_eq!(place.add(&["codex", "--packages", "make,python3,g++"]).await.code, Some(0));

@@ -20,7 +20,7 @@ const INTRODUCTION: &str = "# SDK compatibility\n\n\
 /// Reasons for which calls are refused, in words.
 const CODES: [(&str, &str); 6] = [
     ("route_unknown", "no such route"),
-    ("token_missing", "a key of an administrator, which is no run token"),
+    ("token_missing", "a key of an administrator, which is not a run token"),
     ("field_unknown", "a field that says who calls, or that names a second model"),
     ("not_granted", "needs a capability"),
     ("body_invalid", "no model, or a value of another type"),

@@ -127,7 +127,7 @@ async fn a_turn_survives_any_end_of_its_connection() {
                 "{dialect:?} {end:?}: it was told again: {:?}",
                 told.events
             );
-            // On protocol 3 the bridge asks by the turn's own key whether it is over; that is no second turn.
+            // On protocol 3 the bridge asks by the turn's own key whether it is over; that is not a second turn.
             let sent = [gateway.requests("agent"), gateway.requests("chat.send")].concat();
             let runs = sent.iter().filter(|frame| frame["params"]["message"] != "again").count();
             assert_eq!((runs, bridge.counts().connections), (1, 2), "{dialect:?} {end:?}");

@@ -119,7 +119,7 @@ fn schema_and_table_are_those_of_the_list() {
 /// Checks `value` as far as our schema says anything, and returns what is wrong.
 fn mistakes(schema: &Value, value: &Value, at: &str) -> Vec<String> {
     if let Some(words) = schema["enum"].as_array() {
-        return if words.contains(value) { vec![] } else { vec![format!("{at}: {value} is no word")] };
+        return if words.contains(value) { vec![] } else { vec![format!("{at}: {value} is not a word")] };
     }
     let kind = match value {
         Value::Null => "null",

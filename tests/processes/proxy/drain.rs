@@ -104,7 +104,7 @@ async fn idle_readers_and_followers_delay_no_stop() {
     let _tap = world.control.tap(&"r2".parse().unwrap()).await;
     let _unread = unread(&run.agent, "fake-big8m").await;
     in_flight(&world, 1).await;
-    assert!(world.stop_proxy().await, "and it is no failure");
+    assert!(world.stop_proxy().await, "and it is not a failure");
     assert_eq!(outcomes(&mut world).await["Interrupted"], 1);
 }
 

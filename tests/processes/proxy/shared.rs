@@ -98,7 +98,7 @@ async fn a_token_attributes_a_call() {
     assert_eq!(shared.agent().get("/health").await.text(), r#"{"status":"ok"}"#);
 }
 
-/// Google's dialect is no route here, and a client of Google's is told so.
+/// Google's dialect is not a route here, and a client of Google's is told so.
 #[tokio::test]
 async fn a_gemini_client_is_told_of_no_such_route() {
     let shared = Shared::serving("clients").await;

@@ -253,7 +253,7 @@ async fn a_bad_answer_changes_no_price() {
     assert_eq!(cost(&record(&world, 10).await).0, None, "and none is left when they are turned off");
 }
 
-/// An upstream that is not LiteLLM has no such path: that is no error.
+/// An upstream that is not LiteLLM has no such path: that is not an error.
 #[tokio::test]
 async fn an_upstream_without_prices_is_no_error() {
     let world = World::start().await;

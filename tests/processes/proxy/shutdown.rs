@@ -99,7 +99,7 @@ async fn a_call_past_the_drain_is_interrupted() {
     world.upstream.ledger().wait_for(1, PATIENCE).await.unwrap();
     let stream = run.agent.stream("fake-stall3").await;
     let told = Instant::now();
-    assert!(world.stop_proxy().await, "cutting calls is no failure of the proxy");
+    assert!(world.stop_proxy().await, "cutting calls is not a failure of the proxy");
     assert!(told.elapsed() >= DRAIN, "{:?}", told.elapsed());
 
     let (text, ended) = stream.until_break().await;

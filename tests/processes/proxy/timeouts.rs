@@ -276,7 +276,7 @@ async fn a_client_that_takes_nothing_is_cut() {
     let record = released(&world, &run, 1).await;
     assert_late(&record, Timeout::Client, None);
     assert!(record.response_bytes < 4 << 20, "{record:?}");
-    assert!(!rest(wire).await.ends_with('}'), "what is left of it is no whole document");
+    assert!(!rest(wire).await.ends_with('}'), "what is left of it is not a whole document");
 
     let times = CallTimes { client_ms: AMPLE, ..CallTimes::default() };
     let run = world.run_with(timed("pauses", times)).await;

@@ -118,7 +118,7 @@ async fn up_adopts_a_running_proxy_and_leaves_it() {
     assert_eq!(world.control.health().await.unwrap().pid, world.proxy_pid());
 }
 
-/// Both execute runs, so the second one is no mistake by itself.
+/// Both execute runs, so the second one is not a mistake by itself.
 #[tokio::test]
 async fn a_second_up_names_the_pid_of_the_first() {
     let world = world_without_proxy().await;

@@ -111,7 +111,7 @@ export async function api(who, method, path, body) {
   try {
     json = JSON.parse(text);
   } catch {
-    // Streams and empty answers are no JSON.
+    // Streams and empty answers are not JSON.
   }
   return { status: answer.status, json, text };
 }

@@ -42,7 +42,7 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, *_):
-        """A client that leaves early is no error."""
+        """A client that leaves early is not an error."""
 
 
 def serve():

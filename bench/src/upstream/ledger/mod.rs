@@ -2,7 +2,7 @@
 //!
 //! The ledger is evidence, so nothing in it is shortened or redacted. **It keeps header values as they came,
 //! credentials among them.** Use it with made-up keys. It grows until it is cleared. Requests that hyper refuses
-//! because they are no HTTP never reach it, nor do those for `/_ledger`.
+//! because they are not HTTP never reach it, nor do those for `/_ledger`.
 //!
 //! Waiting is event driven and bounded: each change wakes the waiters, and each wait has a deadline. The error of a
 //! wait lists the requests that the ledger has instead.

@@ -141,7 +141,7 @@ pub enum Fate {
     ErrorMid(usize),
 }
 
-/// Reason why a model name is no script.
+/// Reason why a model name is not a script.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
     /// The name does not start with `fake`.

@@ -149,7 +149,7 @@ tool_codes! {
     ProviderRefused = "provider_refused", Denied;
     /// The settings lack the provider of the connection.
     ProviderUnknown = "provider_unknown", Denied;
-    /// The request is no call.
+    /// The request is not a call.
     InvalidRequest = "invalid_request", Failed;
     /// The request is too large.
     RequestTooLarge = "request_too_large", Failed;

@@ -26,7 +26,7 @@ pub struct McpMessage {
     pub arguments: Option<String>,
 }
 
-/// Reason why a body is no message that may pass.
+/// Reason why a body is not a message that may pass.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMessage {
     /// The body is not one JSON object in the form of JSON-RPC.
@@ -72,7 +72,7 @@ impl McpMessage {
     /// Reads `body`.
     ///
     /// # Errors
-    /// If it is no message that may pass.
+    /// If it is not a message that may pass.
     pub fn read(body: &[u8]) -> Result<Self, InvalidMessage> {
         let Envelope { jsonrpc, id, method, params } = json::from_slice(body, BOUNDS)?;
         if jsonrpc.get() != r#""2.0""# {

@@ -66,7 +66,7 @@ impl McpRequest {
     /// Reads `body`, which is a message that may pass.
     ///
     /// # Errors
-    /// If the id is no whole number and no text, or `params` or its `_meta` is no object.
+    /// If the id is not a whole number and no text, or `params` or its `_meta` is not an object.
     pub fn read(body: &[u8]) -> Result<Self, Unrecognized> {
         let Envelope { id, method, params, .. } =
             json::from_slice(body, BOUNDS).map_err(|_form| Unrecognized)?;

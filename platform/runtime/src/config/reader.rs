@@ -373,7 +373,7 @@ impl<'a> Section<'a> {
         self.reader.text.origin(value.span().start)
     }
 
-    /// Returns `value` as a table; records an error if it is none.
+    /// Returns `value` as a table; records an error if it is not one.
     pub(super) fn table_in(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Option<&'a DeTable<'a>> {
         if let DeValue::Table(table) = value.get_ref() {
             return Some(table);

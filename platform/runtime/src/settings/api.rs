@@ -80,7 +80,7 @@ impl Api {
         }
         if address.ip().is_unspecified() && self.origins.is_none() {
             let problem = format!(
-                "{address} is no name that clients call: set `origins` to the names in the certificate, such as `[\"https://sluice.example:{}\"]`",
+                "{address} is not a name that clients call: set `origins` to the names in the certificate, such as `[\"https://sluice.example:{}\"]`",
                 address.port()
             );
             section.reject("listen", problem);

@@ -56,7 +56,7 @@ fn owner_of(dir: &Path) -> Option<u32> {
 
 impl Settings {
     /// Returns an error for each path that a proxy starts with and that other users can change. Those paths are its
-    /// directories, the files it reads that are no secrets, and the configuration `file`. Secrets are checked when they
+    /// directories, the files it reads that are not secrets, and the configuration `file`. Secrets are checked when they
     /// are read.
     #[must_use]
     pub fn exposures_of_proxy(&self, file: Option<&Path>, trusted: &Trusted) -> Vec<ValidationError> {

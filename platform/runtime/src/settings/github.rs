@@ -106,7 +106,7 @@ fn reject_unfit(section: &Section<'_>, url: &ServiceUrl, api_url: &ServiceUrl) {
     }
 }
 
-/// Reads the address in a setting; rejects one that is none, and returns nothing then.
+/// Reads the address in a setting; rejects a malformed one, and returns nothing then.
 fn read_url(section: &Section<'_>, name: &str, text: &str) -> Option<ServiceUrl> {
     ServiceUrl::parse(text).map_err(|problem| section.reject(name, problem)).ok()
 }
@@ -147,7 +147,7 @@ impl ServiceUrl {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         let is_odd = |part: &str| part.is_empty() || part == "." || part == "..";
         if path.len() > MAX_PATH || !path.bytes().all(is_plain) || path.split('/').skip(1).any(is_odd) {
-            return Err(format!("its path is not one of letters, digits and `-._~/`: `{text}`"));
+            return Err(format!("its path has characters other than letters, digits and `-._~/`: `{text}`"));
         }
         Ok(Self { base, path: path.to_owned() })
     }
@@ -233,8 +233,8 @@ mod tests {
             ("url = 'https://git.example'\napi_url = 'https://api.github.com'", "does not belong"),
             ("api_url = 'https://git.example/api/v3'", "does not belong"),
             ("url = 'https://git.example/team'", "it has a path"),
-            ("api_url = 'https://api.github.com/a/../b'", "its path is not"),
-            ("api_url = 'https://api.github.com/?a'", "its path is not"),
+            ("api_url = 'https://api.github.com/a/../b'", "its path has"),
+            ("api_url = 'https://api.github.com/?a'", "its path has"),
             ("url = 'ssh://git.example'", "not a base URL"),
             ("url = 'http://127.0.0.1.example.org'", "in clear"),
         ] {

@@ -15,7 +15,7 @@ pub struct IpNetwork {
     prefix: u8,
 }
 
-/// Error for a text that is no network.
+/// Error for a text that is not a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidNetwork {
     /// The text is something else.

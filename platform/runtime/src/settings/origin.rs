@@ -11,7 +11,7 @@ use crate::config::Value;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebOrigin(BaseUrl);
 
-/// Error for a text that is no origin.
+/// Error for a text that is not an origin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not an origin: expected a scheme, a host and perhaps a port, such as `https://sluice.example`, found `{0}`"

@@ -245,7 +245,7 @@ fn check_selectors(tokens: &[Token<'_>]) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks that a word is no metric without a selector.
+/// Checks that a word is not a metric without a selector.
 fn check_word(word: &str, next: Option<&Token<'_>>) -> Result<(), String> {
     let is_keyword = |word: &str| WORDS.contains(&word.to_lowercase().as_str());
     let is_list = |word: &str| LABEL_LISTS.contains(&word.to_lowercase().as_str());

@@ -24,7 +24,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
             c if c.is_ascii_digit() => number_length(rest),
             c if is_name(c) => rest.find(|c| !is_name(c) && c != ':').unwrap_or(rest.len()),
             c if c.is_ascii() => c.len_utf8(),
-            c => return Err(format!("`{}` is no sign of PromQL", c.escape_default())),
+            c => return Err(format!("`{}` is not a sign of PromQL", c.escape_default())),
         };
         let (token, left) = rest.split_at(length);
         tokens.push(match first {

@@ -43,7 +43,7 @@ impl ToolMetrics {
         let doc = "Label of metrics that has the account. Each query is for the account of its run alone.";
         let account_label: String = section.field("account_label", doc).or("account".to_owned());
         if !is_name(&account_label) {
-            section.reject("account_label", format!("`{account_label}` is no name of a label"));
+            section.reject("account_label", format!("`{account_label}` is not the name of a label"));
         }
         let query_timeout =
             section.field("query_timeout", "Longest time of a query of metrics.").or(QUERY_TIMEOUT);
@@ -85,7 +85,7 @@ fn read_template(name: &str, section: &Section<'_>) -> Option<(String, MetricTem
         }
     }
     if !is_name(name) && name != "*" {
-        section.reject_itself(format!("`{name}` is no name of a template: use letters, digits and `_`"));
+        section.reject_itself(format!("`{name}` is not the name of a template: use letters, digits and `_`"));
     }
     // The example from which the schema is built has no query.
     let Some(query) = query else {
@@ -105,7 +105,7 @@ fn read_parameter(text: &str) -> Result<(String, ParameterKind), String> {
         return Err(format!("`{name}` cannot be the name of a parameter"));
     }
     let known = ParameterKind::ALL.into_iter().find(|known| known.word() == kind);
-    let kind = known.ok_or_else(|| format!("`{kind}` is no kind: use text, integer or duration"))?;
+    let kind = known.ok_or_else(|| format!("`{kind}` is not a kind: use text, integer or duration"))?;
     Ok((name.to_owned(), kind))
 }
 
@@ -144,12 +144,12 @@ mod tests {
     fn all_mistakes_of_templates_are_reported() {
         for (text, problem) in [
             ("[tools.metrics]\nurl = 'https://a'", "is not `http://`"),
-            ("[tools.metrics]\naccount_label = 'a b'", "no name of a label"),
+            ("[tools.metrics]\naccount_label = 'a b'", "not the name of a label"),
             ("[tools.metrics.templates.a]\nquery = 'up'", "selects series of all accounts"),
             ("[tools.metrics.templates.a]\ndescription = 'x'", "no `query`"),
-            ("[tools.metrics.templates.a-b]\nquery = 'up{$account}'", "no name of a template"),
+            ("[tools.metrics.templates.a-b]\nquery = 'up{$account}'", "not the name of a template"),
             ("[tools.metrics.templates.a]\nquery = 'up{$account}'\nparameters = ['x']", "not NAME:KIND"),
-            ("[tools.metrics.templates.a]\nquery = 'up{$account}'\nparameters = ['x:regex']", "no kind"),
+            ("[tools.metrics.templates.a]\nquery = 'up{$account}'\nparameters = ['x:regex']", "not a kind"),
             (
                 "[tools.metrics.templates.a]\nquery = 'up{$account}'\nparameters = ['account:text']",
                 "cannot be",

@@ -198,7 +198,9 @@ fn read_stdio(section: &Section<'_>, image: Option<Image>) -> Option<StdioServer
     if !is_name || network == "host" {
         section.reject(
             "network",
-            format!("`{network}` is no network of a container: not the host's own, and no other container's"),
+            format!(
+                "`{network}` is not a network of a container: not the host's own, and no other container's"
+            ),
         );
     }
     let memory = section.field("memory", "Memory of the container, swap included.").or(ByteSize::mib(512));
@@ -292,8 +294,8 @@ mod tests {
             (stdio("m", "tools = ['caf\u{e9}']"), "m__caf"),
             (stdio("m", &format!("tools = ['{long}']")), "more than 64"),
             (stdio("m", "reads = ['b']"), "not in `tools`"),
-            (stdio("m", "network = 'host'"), "no network of a container"),
-            (stdio("m", "network = 'container:x'"), "no network of a container"),
+            (stdio("m", "network = 'host'"), "not a network of a container"),
+            (stdio("m", "network = 'container:x'"), "not a network of a container"),
             (stdio("m", "environment = { API_TOKEN = 'abc' }"), "a server is given no secret"),
             (stdio("m", "connection = 'notion'"), "set `url`"),
             (stdio("m", "url = 'https://a.example'"), "either `url`"),

@@ -161,7 +161,7 @@ fn a_file_may_be_read_and_not_written() {
     set(path.parent().unwrap(), 0o755);
     set(root.path(), 0o1777);
     assert_eq!(refusal(), None, "a sticky directory on the way is as `/tmp` is");
-    assert!(check_file(root.path(), &Trusted::own()).is_err(), "a directory is no file");
+    assert!(check_file(root.path(), &Trusted::own()).is_err(), "a directory is not a file");
     assert!(check_file(&root.path().join("none"), &Trusted::own()).is_ok());
 }
 

@@ -195,7 +195,7 @@ impl Observed {
         self.exchange.discard_answer();
     }
 
-    /// Returns whether a document that was read ahead reports an error, or is no answer.
+    /// Returns whether a document that was read ahead reports an error, or is not an answer.
     fn is_no_answer(&self) -> bool {
         match &self.passage {
             Passage::Document(document) if self.is_done() => !document.is_answer(),
@@ -427,7 +427,7 @@ impl Observed {
         self.poll_synced(synced, Rest::Break(event, error), cx)
     }
 
-    /// Returns whether a stream carried an error, or anything else that is no answer.
+    /// Returns whether a stream carried an error, or anything else that is not an answer.
     const fn has_failed(&self) -> bool {
         match &self.passage {
             Passage::Events(events) => events.has_failed(),

@@ -31,7 +31,7 @@ enum ScanState {
     Escape,
     /// In a number or a word.
     Scalar,
-    /// The document has ended, or is no object.
+    /// The document has ended, or is not an object.
     Done,
 }
 

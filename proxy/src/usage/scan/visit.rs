@@ -29,7 +29,7 @@ pub(in crate::usage) trait Visit {
     fn string(&mut self, field: Self::Field, text: StringText<'_>);
     /// Receives a number or a word that has ended.
     fn scalar(&mut self, field: Self::Field, raw: &[u8]);
-    /// Returns whether strings of the member called `name` are no text, in a container that is
+    /// Returns whether strings of the member called `name` are not text, in a container that is
     /// [measured](ContainerMode::Measured).
     fn is_no_text(&self, name: &[u8]) -> bool;
     /// Receives the number of bytes of text in a container that is measured.

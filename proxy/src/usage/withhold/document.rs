@@ -54,12 +54,12 @@ impl DocumentFilter {
         self.came > 0
     }
 
-    /// Returns whether it has come whole, and is no error. An empty one counts as an answer.
+    /// Returns whether it has come whole, and is not an error. An empty one counts as an answer.
     pub(crate) fn is_answer(&self) -> bool {
         self.came == 0 || self.shape.is_answer()
     }
 
-    /// Returns whether it is no error as far as it has come.
+    /// Returns whether it is not an error as far as it has come.
     pub(crate) fn looks_like_an_answer(&self) -> bool {
         self.shape.looks_like_an_answer()
     }

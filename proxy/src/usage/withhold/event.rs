@@ -1,4 +1,4 @@
-//! Judges one event of a stream by its lines, and leaves out of an answer's event the lines that are no part of it.
+//! Judges one event of a stream by its lines, and leaves out of an answer's event the lines that are not part of it.
 //!
 //! Follows the line rules of the WHATWG HTML standard, 9.2.6.
 

@@ -1,5 +1,5 @@
 //! Withholds from an agent the parts of an answer that are not for it. One is a stream's usage event that the agent did
-//! not request. Others are data that is no event of an answer, and the proxy's own secrets.
+//! not request. Others are data that is not an event of an answer, and the proxy's own secrets.
 //!
 //! An event that has not come whole is held back: it is of no use yet. Only events that are recognised as an
 //! answer's pass as they are, and usually without a copy. Works on bytes; knows nothing of calls.
@@ -93,7 +93,7 @@ impl EventFilter {
         self.held.len()
     }
 
-    /// Returns whether anything came that is no event of an answer.
+    /// Returns whether anything came that is not an event of an answer.
     pub(crate) const fn has_failed(&self) -> bool {
         self.failed
     }

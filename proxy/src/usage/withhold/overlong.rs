@@ -1,4 +1,4 @@
-//! Reads an event that is too long to be held. It passes meanwhile, and is cut off where it is no answer any more.
+//! Reads an event that is too long to be held. It passes meanwhile, and is cut off where it is not an answer any more.
 
 use bytes::Bytes;
 use memchr::memchr2;
@@ -22,7 +22,7 @@ pub(super) enum Overlong {
     None,
     /// The rest of its one line passes.
     Passing(MaskedBody),
-    /// The rest of it is dropped, because it is no answer.
+    /// The rest of it is dropped, because it is not an answer.
     Dropped,
 }
 

@@ -269,7 +269,7 @@ fn is_document(answer: &str, size: usize) -> bool {
 
 #[test]
 fn a_blank_line_in_pieces_is_no_part_of_an_event() {
-    let stream = "\r3 is no field\n\n";
+    let stream = "\r3 is not a field\n\n";
     for size in 1..=stream.len() {
         assert_eq!(passed(stream, size), format!("\r{TOLD}"), "in pieces of {size}");
     }

@@ -13,7 +13,7 @@ pub(super) fn entry_text(agent: &AgentId, settings: &Map<String, Value>) -> Resu
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         if key.is_empty() || !key.bytes().all(is_name) {
             return Err(format!(
-                "`settings`: {key:?} is no name of a setting: names are of a-z, 0-9 and `_`"
+                "`settings`: {key:?} is not the name of a setting: names are of a-z, 0-9 and `_`"
             ));
         }
         let value = literal(value).map_err(|problem| format!("`settings.{key}`: {problem}"))?;

@@ -68,7 +68,7 @@ impl<'e> HostToolPart<'e> {
     }
 }
 
-/// Returns the id of the part that shows a call which an agent reports under `id`. It is none of a host tool's.
+/// Returns the id of the part that shows a call which an agent reports under `id`. It is not that of a host tool.
 pub(super) fn id_of_agent(id: &str) -> Cow<'_, str> {
     if id.starts_with(PREFIX) { format!("agent-{id}").into() } else { id.into() }
 }

@@ -196,7 +196,7 @@ impl UiStream {
         if !self.tool_calls.insert(id.to_owned()) {
             return Vec::new();
         }
-        // Arguments that were cut are no JSON any more.
+        // Arguments that were cut are not JSON any more.
         let parsed = json::from_str(arguments, Bounds::STORED).ok().filter(|input| !is_refused(input));
         let input = parsed.unwrap_or_else(|| json!({ "text": arguments }));
         let mut chunks = self.end_text();

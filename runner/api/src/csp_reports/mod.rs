@@ -56,7 +56,7 @@ pub(crate) async fn take(State(context): State<ApiContext>, request: Request) ->
 
 fn other_type() -> Error {
     let expected = ReportForm::ALL.map(ReportForm::media_type).join(" or ");
-    Error::Invalid(format!("the content type is none of a report: {expected}"))
+    Error::Invalid(format!("the content type is not that of a report: {expected}"))
 }
 
 /// Refuses what a browser sends for another site's page. For a page without referrers, browsers send `null` as the

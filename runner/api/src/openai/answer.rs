@@ -74,7 +74,7 @@ impl Completion {
         }
     }
 
-    /// Returns the part of the answer that is not written yet. Text before the answer was no part of it: an empty line
+    /// Returns the part of the answer that is not written yet. Text before the answer was not part of it: an empty line
     /// comes between them.
     fn rest(&self, answer: &str) -> String {
         match answer.strip_prefix(self.text.as_str()) {

@@ -97,7 +97,7 @@ struct ChangedFileSchema {
     uncompared: Option<String>,
 }
 
-/// Sizes of a file that is no text; null where it does not exist.
+/// Sizes of a file that is not text; null where it does not exist.
 #[derive(ToSchema)]
 #[schema(as = BinarySizes, rename_all = "camelCase")]
 #[expect(dead_code, reason = "schema of what `changed_json` writes")]

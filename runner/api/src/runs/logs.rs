@@ -56,7 +56,7 @@ pub(crate) async fn logs(
     if !has_ended {
         return Ok(stream_response(request.headers(), pieces));
     }
-    // The last events of a run are no output, so their numbers do not show that a client has all of it.
+    // The last events of a run are not output, so their numbers do not show that a client has all of it.
     Ok(match pieces.next().await {
         Some(first) => stream_response(request.headers(), once(ready(first)).chain(pieces)),
         None => no_more(),

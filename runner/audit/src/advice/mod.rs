@@ -172,7 +172,7 @@ impl AdvisedCall<'_> {
                     .setting("proxy", "header_read_timeout", None)
                     .setting("proxy", "max_header_memory", None)
             }
-            (Refusal::BodyTooSlow, _) => explain("the body came more slowly than the run's grant takes")
+            (Refusal::BodyTooSlow, _) => explain("the body arrived below the minimum rate of the run's grant")
                 .setting(&self.agent_section(), "request_body_timeout", None)
                 .setting(&self.agent_section(), "min_request_body_rate", None),
             (Refusal::TooManyConnections, _) => explain("there were as many connections as there may be")
@@ -242,7 +242,7 @@ impl AdvisedCall<'_> {
         let mint = format!("sluice token mint --run {run}");
         match refusal {
             Refusal::TokenMissing => explain("no run token came with the call").command(mint),
-            Refusal::TokenMalformed => explain("what came as a run token is none").command("sluice token inspect").command(mint),
+            Refusal::TokenMalformed => explain("the run token is malformed").command("sluice token inspect").command(mint),
             Refusal::TokenExpired => {
                 explain("the run token has expired").command(mint).setting("proxy", "token_leeway", None)
             }
@@ -259,7 +259,7 @@ impl AdvisedCall<'_> {
                 explain("the token is for a run that is not open on the shared listener").command("sluice usage")
             }
             Refusal::IdentityConflict => {
-                explain("the call says in two ways whose it is, and they disagree; the client has to send one of them")
+                explain("the call carries two conflicting identities; the client has to send one of them")
             }
             _ => explain("nothing that came with the call says whose it is: no token, no trace id and no slot of a live run")
                 .command(mint)
@@ -384,7 +384,7 @@ impl AdvisedCall<'_> {
                 explain(&format!("the upstream answered {status} to the request; a gateway does not receive its text"))
             }
             Refusal::UpstreamBusy => {
-                explain(&format!("the upstream answered {status}: it failed or has too much to do; the call may be sent again"))
+                explain(&format!("the upstream answered {status}: it failed or is overloaded; the call may be sent again"))
                     .command("sluice doctor")
             }
             _ => explain("the conversation is longer than the model's context; the agent has to shorten it, or ask another model"),

@@ -34,7 +34,7 @@ impl AdvisedCall<'_> {
     fn explain_passed_error(self) -> Advice {
         let ExchangeRecord { status, run_id, .. } = self.record;
         let cause = match status {
-            408 | 429 | 500.. => "it failed or has too much to do, and the call may be sent again",
+            408 | 429 | 500.. => "it failed or is overloaded, and the call may be sent again",
             404 => "it has no such model or route",
             _ => "it does not take the request",
         };

@@ -9,7 +9,7 @@ pub(crate) struct PackageName(String);
 /// Error of a text that names no package.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "`{0}` is no name of a Debian package: lower-case letters, digits and `+-.`, at least two, with a letter or digit first"
+    "`{0}` is not the name of a Debian package: lower-case letters, digits and `+-.`, at least two, with a letter or digit first"
 )]
 pub(crate) struct InvalidPackage(String);
 

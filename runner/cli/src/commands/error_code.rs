@@ -193,7 +193,7 @@ fn was_forbidden(error: &Error) -> bool {
     causes.any(|error| error.kind() == io::ErrorKind::PermissionDenied)
 }
 
-/// Reports a command line that cannot be parsed, and ends the process. Help and version are no errors.
+/// Reports a command line that cannot be parsed, and ends the process. Help and version are not errors.
 pub(super) fn refuse_usage(error: &clap::Error) -> ! {
     let is_help = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     // The arguments may be no UTF-8: that may be what is wrong with them.

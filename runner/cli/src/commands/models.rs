@@ -153,7 +153,7 @@ mod tests {
         assert!(lines[1].starts_with("a ") && lines[1].contains("$1.00 / $2.50"), "{shown}");
         assert!(lines[1].ends_with("priced by the upstream"), "{shown}");
         assert!(lines[2].contains("sandbox:agent") && lines[2].ends_with("default"), "{shown}");
-        assert!(lines[2].contains(" - "), "no price is no zero: {shown}");
+        assert!(lines[2].contains(" - "), "no price is not a zero: {shown}");
         assert!(lines[3].contains("t:gone") && lines[3].contains("does not list it"), "{shown}");
         assert_eq!(lines.len(), 4, "{shown}");
     }

@@ -36,7 +36,7 @@ impl Palette {
     /// Returns `text` in `tone`. The text must not have sequences of its own.
     pub(super) fn paint(self, tone: Tone, text: &str) -> String {
         let sequence = match (self, tone) {
-            // The cursor has to be seen without colours, too. Inverse video is no colour.
+            // The cursor has to be seen without colours, too. Inverse video is not a colour.
             (_, Tone::Selected) => "7",
             (Self::Plain, _) | (_, Tone::Plain) => return text.to_owned(),
             (Self::Coloured, Tone::Bold) => "1",

@@ -56,7 +56,7 @@ impl fmt::Display for RunReference {
 }
 
 impl RunReference {
-    /// Returns whether this can be a part of an id. Whole generated ids and very short texts are no parts: they are
+    /// Returns whether this can be a part of an id. Whole generated ids and very short texts are not parts: they are
     /// taken as they are, without a look-up.
     fn may_be_part(&self) -> bool {
         let text = self.0.as_str();
@@ -223,7 +223,7 @@ impl From<RunId> for RunReference {
     }
 }
 
-/// Returns the newest run of `store` that is no trial run.
+/// Returns the newest run of `store` that is not a trial run.
 ///
 /// # Errors
 /// If there is none, or the store fails.

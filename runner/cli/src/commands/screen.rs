@@ -31,7 +31,7 @@ const DEFAULT_SIZE: Size = Size { rows: 24, columns: 80 };
 /// Terminal that this process has taken over.
 #[derive(Debug)]
 pub(super) struct Screen {
-    /// Reader of keys. A terminal is no pipe, but a pipe's receiver can read it.
+    /// Reader of keys. A terminal is not a pipe, but a pipe's receiver can read it.
     keys: pipe::Receiver,
     saved: Arc<SavedTerminal>,
 }
@@ -65,7 +65,7 @@ impl SavedTerminal {
 }
 
 impl Screen {
-    /// Takes over the terminal. Returns `None` if standard output is no terminal.
+    /// Takes over the terminal. Returns `None` if standard output is not a terminal.
     ///
     /// # Errors
     /// If the terminal cannot be taken over.

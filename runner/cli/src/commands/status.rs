@@ -41,7 +41,7 @@ pub(super) struct Status {
 }
 
 impl Status {
-    /// Returns a line on standard error. Returns `None` if that is no terminal.
+    /// Returns a line on standard error. Returns `None` if that is not a terminal.
     pub(super) fn on_terminal() -> Option<Self> {
         io::stderr().is_terminal().then(|| Self {
             began: Instant::now(),

@@ -25,7 +25,7 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
-    /// `sluice-proxy` refuses the configuration, or its answer is no health.
+    /// `sluice-proxy` refuses the configuration, or its answer is not health.
     #[error("nothing was written, because the check by sluice-proxy failed:\n{said}")]
     Check {
         /// Words of the program.

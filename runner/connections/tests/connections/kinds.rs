@@ -101,10 +101,10 @@ async fn only_a_secret_of_its_kind_is_added() {
     let long = "a".repeat(20_000);
     for (provider_name, kind, secret, said) in [
         ("github", ConnectionKind::Token, " \n", "is empty"),
-        ("github", ConnectionKind::Token, "canary\nx-evil: 1", "is no token"),
-        ("github", ConnectionKind::Token, "canary token", "is no token"),
-        ("github", ConnectionKind::Token, long.as_str(), "is no token"),
-        ("github", app.clone(), "canary", "no private RSA key"),
+        ("github", ConnectionKind::Token, "canary\nx-evil: 1", "is not a token"),
+        ("github", ConnectionKind::Token, "canary token", "is not a token"),
+        ("github", ConnectionKind::Token, long.as_str(), "is not a token"),
+        ("github", app.clone(), "canary", "not a private RSA key"),
         ("linear", app.clone(), "canary", "is at provider `github`"),
         ("elsewhere", ConnectionKind::OAuth, "canary", "[connections.providers.elsewhere]"),
     ] {
@@ -119,7 +119,7 @@ async fn only_a_secret_of_its_kind_is_added() {
         assert!(!format!("{error} {error:?}").contains("canary"), "{error:?}");
     }
     world.add(place("a", "linear", "*"), ConnectionKind::OAuth, &format!(" {REFRESH_TOKEN}\n")).await;
-    assert!(linear(&world.broker()).await.is_ok(), "the control: blanks around it are none of it");
+    assert!(linear(&world.broker()).await.is_ok(), "the control: blanks around it are not part of it");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! Handles a container that exists: starts it, reads its output, waits for it, stops it.
 //!
 //! The process that created the container is attached to it from before its start. A process that finds it, after a
-//! restart of its own or of Docker, reads the output that Docker kept. The end of a connection is no end of output: after
+//! restart of its own or of Docker, reads the output that Docker kept. The end of a connection is not an end of output: after
 //! the container's own end, Docker's log says how much there was.
 //!
 //! A Docker that is killed beside running containers loses output in two cases. A container ends while it is away: the end

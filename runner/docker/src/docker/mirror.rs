@@ -133,7 +133,7 @@ impl Docker {
         self.0.create_volume(request).await.map(drop).map_err(refused("create the volume of", volume))
     }
 
-    /// Removes a volume. A missing one is no error.
+    /// Removes a volume. A missing one is not an error.
     ///
     /// # Errors
     /// [`Error::VolumeInUse`], and if Docker refuses.

@@ -289,7 +289,7 @@ impl Docker {
         Container::find(&self.0, name, output).await
     }
 
-    /// Removes the container called `name`, running or not. A missing one is no error. It is gone when this returns.
+    /// Removes the container called `name`, running or not. A missing one is not an error. It is gone when this returns.
     pub async fn remove(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
         match self.0.remove_container(name, Some(options)).await {
@@ -298,7 +298,7 @@ impl Docker {
         }
     }
 
-    /// Removes the container called `name` unless its agent runs. A missing one is no error. The caller checks the
+    /// Removes the container called `name` unless its agent runs. A missing one is not an error. The caller checks the
     /// result with [`Self::find`].
     pub async fn discard(&self, name: &str) -> Result<(), Error> {
         let options = RemoveContainerOptionsBuilder::new().v(true).build();

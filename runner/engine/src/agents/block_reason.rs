@@ -112,7 +112,7 @@ impl fmt::Display for BlockReason {
         match self {
             Self::NoGateway { gateway, why } => write!(f, "gateway {gateway} cannot be reached: {why}"),
             Self::NoDocker { why } | Self::Unknown { why } => {
-                write!(f, "whether it can run cannot be judged: {why}")
+                write!(f, "cannot tell whether it can run: {why}")
             }
             Self::NoImage(image) => docker::Error::NoImage { image: image.clone() }.fmt(f),
             Self::NotInstalled(image) => {
@@ -226,7 +226,7 @@ mod tests {
         let statuses = judge(&settings.agents, Some("fake"), facts);
         let default = listing(&statuses)["defaultAgentId"].as_str().map(str::to_owned);
         let can_run = statuses.iter().find(|agent| agent.id.as_str() == DEFAULT_AGENT).unwrap().can_run();
-        assert_eq!(default.is_some(), can_run, "what cannot run is no default");
+        assert_eq!(default.is_some(), can_run, "what cannot run is not a default");
         let codes = |agent: &AgentStatus| agent.block_reasons.iter().map(BlockReason::code).collect();
         let others = statuses.iter().filter(|agent| agent.id.as_str() != "sandbox:openclaw");
         others.map(|agent| (agent.id.to_string(), codes(agent))).collect()

@@ -63,7 +63,7 @@ fn turn_failure(failure: &TurnFailure, failed_call: Option<CallEnd>) -> Failure 
         | TurnFailure::NoAnswer => call::failure(failed_call).unwrap_or_else(|| match failure {
             TurnFailure::NoAnswer => no_answer(),
             TurnFailure::Deadline | TurnFailure::TimedOut => {
-                Failure::new(Code::Timeout, "the gateway gave the turn up for taking too long")
+                Failure::new(Code::Timeout, "the gateway timed the turn out")
             }
             _ => Failure::new(Code::GatewayFailed, failure.to_string()),
         }),

@@ -10,7 +10,7 @@ use runner_workspace as workspace;
 use super::{Error, Pool};
 use crate::context::EngineHandles;
 
-/// Removes all parts of `warm`, which no run can claim any more. A missing part is no error.
+/// Removes all parts of `warm`, which no run can claim any more. A missing part is not an error.
 pub(crate) async fn remove_parts(
     warm: &WarmContainer,
     docker: &Docker,

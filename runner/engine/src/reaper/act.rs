@@ -33,7 +33,7 @@ enum Error {
     #[error("the warm container could not be removed")]
     WarmContainer(#[from] pool::Error),
     /// The container was renamed, or another run of a thread has the workspace.
-    #[error("it is no longer what it was when it was looked at")]
+    #[error("it has changed since it was inspected")]
     Changed,
 }
 

@@ -25,7 +25,7 @@ impl BranchNames<'_> {
     /// different keys, even if they have the same name.
     ///
     /// # Errors
-    /// If `explicit` is no key.
+    /// If `explicit` is not a key.
     pub fn key(&self, explicit: Option<&str>) -> Result<BranchKey, InvalidBranch> {
         match (explicit, self.thread) {
             (Some(key), _) => BranchKey::parse(key.strip_prefix("sandbox/").unwrap_or(key)),

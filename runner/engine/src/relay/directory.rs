@@ -111,13 +111,13 @@ impl RelayDir {
         Lock::attempt(&self.0).map_err(RelayError::io("lock", &self.0))
     }
 
-    /// Removes the directory; a missing one is no error.
+    /// Removes the directory; a missing one is not an error.
     pub(super) fn remove(&self) -> Result<(), RelayError> {
         remove_dir(&self.0)
     }
 }
 
-/// Removes a directory; a missing one is no error.
+/// Removes a directory; a missing one is not an error.
 pub(super) fn remove_dir(dir: &Path) -> Result<(), RelayError> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),

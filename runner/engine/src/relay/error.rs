@@ -55,7 +55,7 @@ pub enum RelayError {
     /// The author of commits cannot be written.
     #[error("relay.author_name and relay.author_email: {0}")]
     Author(#[from] InvalidAuthor),
-    /// A protected path is no pattern.
+    /// A protected path is not a pattern.
     #[error("relay.protected_paths: {0}")]
     Protected(#[from] InvalidGlob),
     /// The stored relay cannot be read.

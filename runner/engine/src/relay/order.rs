@@ -66,7 +66,7 @@ pub struct RepoChoice {
 /// Reason why a run cannot work on a repository.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidRepo {
-    /// The address is none.
+    /// The address is malformed.
     #[error("the repository `{url}`: {fault}")]
     Url {
         /// The address, made safe to print.

@@ -52,7 +52,7 @@ fn a_clone_has_history_and_no_settings() {
     fixture.agent_writes(".git/config", "[core]\nfsmonitor = evil\n");
     let result = fixture.result(&stage);
     let changes = Changes::between(&stage, &result).unwrap();
-    assert_eq!(changes.all().len(), 1, "git's own files are no result");
+    assert_eq!(changes.all().len(), 1, "git's own files are not result");
     assert_eq!(result.hidden().git_dirs, []);
 }
 

@@ -3,8 +3,8 @@
 //! GitHub and its robots act on words: they notify who is mentioned, link and close issues, fetch images, take commands.
 //! A space is put into each such word. It is seen, and it works alike in prose, in code and in HTML. It also works in the
 //! source, which a squash merge makes the message of a commit. An entity would not do: GitHub decodes it before it looks
-//! for mentions. A code span would not do: in the message of a commit it is none. Words that only show something, such
-//! as links to pages and hashes of commits, stay. The message of a commit is no Markdown: there markup has no effect.
+//! for mentions. A code span would not do: in the message of a commit it has no effect. Words that only show something, such
+//! as links to pages and hashes of commits, stay. The message of a commit is not Markdown: there markup has no effect.
 
 use super::plain::plain;
 
@@ -78,7 +78,7 @@ fn needs_escape(before: &str, c: char, after: &str) -> bool {
 fn acts_in_any_text(before: &str, c: char, after: &str) -> bool {
     let next = after.chars().next().unwrap_or('\n');
     match c {
-        // An address of mail is no mention, but what stands before the sign may not be shown.
+        // An address of mail is not a mention, but what stands before the sign may not be shown.
         c if AT.contains(&c) => next.is_ascii_alphanumeric(),
         c if HASH.contains(&c) => next.is_ascii_digit(),
         '-' => (next.is_ascii_digit() && ends_with_gh(before)) || joins_skip_checks(before, after),

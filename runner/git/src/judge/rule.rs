@@ -45,7 +45,7 @@ rules! {
     DamagedObjects => "all objects are whole and pass git's checks",
     /// The objects cost too much to take.
     CostlyObjects => "objects are unpacked within the limits on time and memory",
-    /// The branch is no commit.
+    /// The branch is not a commit.
     NoCommit => "the branch ends with a commit",
     /// The commits do not build on the clone.
     OtherHistory => "all commits descend from the commit that the clone began with",

@@ -140,7 +140,7 @@ impl Drop for Process {
     }
 }
 
-/// Writes all input. A program that ends before it has read all is no failure of the writer.
+/// Writes all input. A program that ends before it has read all is not a failure of the writer.
 async fn feed(stdin: Option<ChildStdin>, input: &[u8]) -> io::Result<()> {
     let Some(mut stdin) = stdin else { return Ok(()) };
     match stdin.write_all(input).await {

@@ -272,7 +272,7 @@ fn messages_of_commits_have_no_effect() {
     for (trigger, text) in VECTORS.into_iter().filter(|(trigger, _)| acts(trigger)) {
         let left = triggers(&disarm(text, TextKind::Commit));
         let left: Vec<_> = left.into_iter().filter(acts).collect();
-        // An entity is no character here, and a name behind an address of mail is no mention.
+        // An entity is not a character here, and a name behind an address of mail is not a mention.
         assert!(
             left.is_empty() || text.contains("&") || text.starts_with("me@"),
             "{trigger:?} {text:?} {left:?}"

@@ -140,7 +140,7 @@ async fn keys_in_either_form_are_read() {
         world.key("short", &["genrsa", "-traditional", "1024"]),
         world.secret("text", b"no key"),
     ] {
-        let refused = with_key(bad).expect_err("it is no key of an App");
+        let refused = with_key(bad).expect_err("it is not a key of an App");
         assert!(matches!(refused, Error::BadSecret { setting: "github.app_key_file", .. }), "{refused}");
     }
     let refused = with_key("/nowhere/key".into()).expect_err("it is missing");

@@ -55,7 +55,7 @@ impl fmt::Display for PrincipalRole {
 
 /// Error for a text that names no role.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no role; there are: {list}", list = PrincipalRole::ALL.map(PrincipalRole::name).join(", "))]
+#[error("`{0}` is not a role; there are: {list}", list = PrincipalRole::ALL.map(PrincipalRole::name).join(", "))]
 pub struct UnknownRole(String);
 
 impl FromStr for PrincipalRole {

@@ -221,7 +221,7 @@ async fn one_process_at_a_time_reads_the_ledger(database: Database) {
     let took = |lease| matches!(lease, LedgerLease::Taken(_));
     assert!(took(store.lease_ledger(&one, LEASE).await.unwrap()));
     assert!(!took(store.lease_ledger(&two, LEASE).await.unwrap()));
-    assert!(took(store.lease_ledger(&one, LEASE).await.unwrap()), "its own lease is no obstacle");
+    assert!(took(store.lease_ledger(&one, LEASE).await.unwrap()), "its own lease is not an obstacle");
     let position = UnixMillis(5);
     assert_eq!(store.advance_ledger_pass(&two, position, LEASE).await.unwrap(), LedgerAdvance::Lost);
     store.release_ledger(&two).await.unwrap();
@@ -299,7 +299,7 @@ async fn a_stopped_pass_is_read_up_to_its_position(database: Database) {
     let stopped = stop(100, 250, 100).await;
     assert_eq!((stopped.earlier, stopped.covered_until), (None, Some(UnixMillis(250))));
     assert_eq!(stopped.unfinished.map(|pass| pass.position), Some(UnixMillis(250)));
-    assert_eq!(store.last_ledger_pass().await.unwrap(), None, "it is no success");
+    assert_eq!(store.last_ledger_pass().await.unwrap(), None, "it is not a success");
     // One after a gap leaves its calls to the next.
     assert_eq!(stop(400, 500, 250).await.covered_until, Some(UnixMillis(250)));
     assert_eq!(pass(&store, 250, 500, 250).await, (Some(250), Some(500)), "the control");

@@ -165,7 +165,7 @@ async fn only_a_left_workspace_is_retired(database: Database) {
     assert!(!retire(Some("r1")).await, "the next run had it");
     assert!(retire(Some("r2")).await);
     assert_eq!(store.thread_workspace(&key("chat")).await.unwrap(), None);
-    assert!(retire(Some("r2")).await && retire(None).await, "it is no thread's");
+    assert!(retire(Some("r2")).await && retire(None).await, "it is not a thread's");
     let third = ordered(&store, "r3").await;
     store.step(&third, &claim(3, None)).await.unwrap();
 }

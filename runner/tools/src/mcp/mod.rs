@@ -39,7 +39,7 @@ impl McpServer {
     /// Answers a message. A client that leaves drops the future, and with it a call that reads.
     ///
     /// # Errors
-    /// If the body is no message that may pass.
+    /// If the body is not a message that may pass.
     pub(crate) async fn respond(
         &self,
         caller: CallingRun,
@@ -83,5 +83,5 @@ impl McpServer {
 
 /// Returns the end of a call that did not run.
 fn refused() -> Executed {
-    ToolError::new(ToolCode::InvalidRequest, "the message is no call").into()
+    ToolError::new(ToolCode::InvalidRequest, "the message is not a call").into()
 }

@@ -108,7 +108,7 @@ fn data(body: &[u8]) -> Result<Value, ToolError> {
     let failed = |message: &str| ToolError::new(ToolCode::ToolFailed, message);
     let answer: AnswerBody = json::from_slice(body, BOUNDS).map_err(|error| match error.is_bound() {
         true => ToolError::new(ToolCode::ResultTooLarge, format!("the answer of the metrics: {error}")),
-        false => failed("the metrics gave an answer that is none of a Prometheus"),
+        false => failed("the answer of the metrics server is not a Prometheus response"),
     })?;
     match (answer.status.as_str(), answer.data) {
         ("success", Some(data)) => Ok(data),
@@ -147,8 +147,8 @@ mod tests {
         assert_eq!(data(answer(r#"{"result":[1]}"#).as_bytes()), Ok(json!({ "result": [1] })));
         for (body, code, problem) in [
             (r#"{"status":"error","error":"no metric"}"#.to_owned(), ToolCode::ToolFailed, "no metric"),
-            ("<html>".to_owned(), ToolCode::ToolFailed, "none of a Prometheus"),
-            (answer(&raw_nest(15)), ToolCode::ToolFailed, "none of a Prometheus"),
+            ("<html>".to_owned(), ToolCode::ToolFailed, "not a Prometheus response"),
+            (answer(&raw_nest(15)), ToolCode::ToolFailed, "not a Prometheus response"),
             (answer(&"[".repeat(100)), ToolCode::ResultTooLarge, "deeper than 64"),
             (answer(&format!("[{}1]", "1,".repeat(BOUNDS.values))), ToolCode::ResultTooLarge, "50000 values"),
         ] {

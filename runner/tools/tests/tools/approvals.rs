@@ -88,7 +88,7 @@ async fn a_call_without_the_setting_runs_at_once() {
     assert_eq!((answer.outcome(), comments(&world)), ("done", 1), "{answer:?}");
 }
 
-/// A call without a waiter is no call that a person may approve: nothing would run.
+/// A call without a waiter is not a call that a person may approve: nothing would run.
 #[tokio::test]
 async fn a_call_is_withdrawn_once_the_store_works() {
     let world = world(APPROVAL).await;

@@ -364,7 +364,7 @@ async fn each_fault_is_a_clear_error() {
         (CallBehaviour::DeafEvents(None), "tool_failed", "without the answer"),
         (frame(r#"{"jsonrpc":"2.0","id":999,"result":{}}"#), "tool_failed", "none to its request"),
         (frame(r#"{"jsonrpc":"2.0","id":1,"method":"x"}"#), "tool_failed", "none to its request"),
-        (frame("{}"), "tool_failed", "no message"),
+        (frame("{}"), "tool_failed", "not a message"),
     ] {
         for (settings, expected) in [("reads = ['add']", reads), ("", "outcome_unknown")] {
             let (world, double) = accepted(&format!("timeout = '1s'\n{settings}")).await;
@@ -382,7 +382,7 @@ async fn each_fault_is_a_clear_error() {
     }
 }
 
-/// A tool that writes has had its effect: its call is no failure that an agent tries again.
+/// A tool that writes has had its effect: its call is not a failure that an agent tries again.
 #[tokio::test]
 async fn a_large_result_of_a_write_is_left_out() {
     let large = text(&"x".repeat(500 << 10));

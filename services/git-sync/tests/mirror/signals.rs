@@ -25,7 +25,7 @@ fn sighup_shows_a_pushed_commit_at_once() {
 
     mirror.signal(Signal::HUP);
     assert!(!mirror.synced().changed, "nothing was pushed since");
-    assert!(mirror.stop(Signal::TERM), "a stop is no failure");
+    assert!(mirror.stop(Signal::TERM), "a stop is not a failure");
 }
 
 #[test]

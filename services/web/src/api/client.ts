@@ -59,7 +59,7 @@ export function buildPath(template: string, parts: object = {}, query: object = 
   return text === "" ? path : `${path}?${text}`;
 }
 
-/** Sends one request. Throws `ApiError` for each answer that is no success, and `AbortError` if `signal` ended it. */
+/** Sends one request. Throws `ApiError` for each answer that is not a success, and `AbortError` if `signal` ended it. */
 export async function send(method: Method, path: string, init: RequestInit = {}): Promise<Response> {
   const headers = new Headers(init.headers);
   headers.set("accept", headers.get("accept") ?? "application/json");

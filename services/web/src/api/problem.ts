@@ -36,7 +36,7 @@ export function unreachable(): ApiError {
   });
 }
 
-/** Reads the problem details of an answer that is no success. */
+/** Reads the problem details of an answer that is not a success. */
 export async function readProblem(response: Response): Promise<ApiError> {
   const retryAfter = Number.parseInt(response.headers.get("retry-after") ?? "", 10);
   const retry = Number.isFinite(retryAfter) ? retryAfter : null;

@@ -30,7 +30,7 @@ export interface paths {
         };
         /**
          * Lists accounts, with their limits.
-         * @description An account that is no operator's sees itself alone.
+         * @description An account that is not an operator's sees itself alone.
          */
         get: operations["listAccounts"];
         put?: never;
@@ -1258,7 +1258,7 @@ export interface components {
          * @enum {string}
          */
         BehaviourFileName: "AGENTS.md" | "SOUL.md" | "USER.md" | "TOOLS.md" | "IDENTITY.md" | "MEMORY.md";
-        /** @description Sizes of a file that is no text; null where it does not exist. */
+        /** @description Sizes of a file that is not text; null where it does not exist. */
         BinarySizes: {
             /** Format: int64 */
             newSize: number | null;
@@ -1592,7 +1592,7 @@ export interface components {
         }[];
         /** @description Facts that pages need of this installation. */
         DashboardSettings: {
-            /** @description Host of pull requests: an address of another host is no link. */
+            /** @description Host of pull requests: an address of another host is not a link. */
             githubHost: string;
             pollSeconds: components["schemas"]["PollSeconds"];
             /** @description Address of a run's trace, with `{trace}` in place of its `traceId`. */
@@ -3039,7 +3039,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3113,7 +3113,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3199,7 +3199,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3285,7 +3285,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3429,7 +3429,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3552,7 +3552,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3647,7 +3647,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3739,7 +3739,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3813,7 +3813,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -3936,7 +3936,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4054,7 +4054,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4110,7 +4110,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4264,7 +4264,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4377,7 +4377,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4474,7 +4474,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4560,7 +4560,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4634,7 +4634,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4708,7 +4708,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4829,7 +4829,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -4922,7 +4922,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5026,7 +5026,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5121,7 +5121,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5204,7 +5204,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5278,7 +5278,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5373,7 +5373,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5400,7 +5400,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_stored`: the change holds, but the data plane's disk is full, so a restart may lose it. */
+            /** @description `not_stored`: the change is active but not persisted: the data plane's disk is full, and a restart may lose it. */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -5477,7 +5477,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5504,7 +5504,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_stored`: the change holds, but the data plane's disk is full, so a restart may lose it. */
+            /** @description `not_stored`: the change is active but not persisted: the data plane's disk is full, and a restart may lose it. */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -5569,7 +5569,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5596,7 +5596,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_stored`: the change holds, but the data plane's disk is full, so a restart may lose it. */
+            /** @description `not_stored`: the change is active but not persisted: the data plane's disk is full, and a restart may lose it. */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -5661,7 +5661,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5688,7 +5688,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_stored`: the change holds, but the data plane's disk is full, so a restart may lose it. */
+            /** @description `not_stored`: the change is active but not persisted: the data plane's disk is full, and a restart may lose it. */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -5765,7 +5765,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5792,7 +5792,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_stored`: the change holds, but the data plane's disk is full, so a restart may lose it. */
+            /** @description `not_stored`: the change is active but not persisted: the data plane's disk is full, and a restart may lose it. */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -5869,7 +5869,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -5896,7 +5896,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `not_stored`: the change holds, but the data plane's disk is full, so a restart may lose it. */
+            /** @description `not_stored`: the change is active but not persisted: the data plane's disk is full, and a restart may lose it. */
             507: {
                 headers: {
                     [name: string]: unknown;
@@ -5952,7 +5952,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6038,7 +6038,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6094,7 +6094,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6168,7 +6168,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6272,7 +6272,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6380,7 +6380,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6534,7 +6534,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6620,7 +6620,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6774,7 +6774,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -6885,7 +6885,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7030,7 +7030,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7130,7 +7130,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7216,7 +7216,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7317,7 +7317,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7425,7 +7425,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7534,7 +7534,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7642,7 +7642,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7761,7 +7761,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7861,7 +7861,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -7967,7 +7967,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8100,7 +8100,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8175,7 +8175,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8249,7 +8249,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8325,7 +8325,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8410,7 +8410,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8522,7 +8522,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8605,7 +8605,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8695,7 +8695,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8786,7 +8786,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8891,7 +8891,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -8947,7 +8947,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9003,7 +9003,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9059,7 +9059,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9209,7 +9209,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenAiError"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9293,7 +9293,7 @@ export interface operations {
                     "application/problem+json": components["schemas"]["Problem"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;
@@ -9371,7 +9371,7 @@ export interface operations {
                     "application/json": components["schemas"]["OpenAiError"];
                 };
             };
-            /** @description `wrong_host`: the `Host` header is none of the API's own names, or there are several. */
+            /** @description `wrong_host`: the `Host` header is not one of the API's names, or there are several. */
             421: {
                 headers: {
                     [name: string]: unknown;

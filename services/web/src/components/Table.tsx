@@ -54,7 +54,7 @@ function Row<T>({ row, columns, onOpen }: { row: T; columns: Column<T>[]; onOpen
   };
   const click = (event: MouseEvent) => {
     const isControl = event.target instanceof Element && event.target.closest("a, button, input, select, summary") !== null;
-    // A text that a person marks is no click.
+    // A text that a person marks is not a click.
     if (!isControl && window.getSelection()?.isCollapsed !== false) onOpen?.(row);
   };
   const isRow = onOpen !== undefined;

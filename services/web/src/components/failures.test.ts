@@ -15,7 +15,7 @@ test("a limit that is not known is not said to be the account's", () => {
   assert.doesNotMatch(failureHelp("quota_exhausted", "acct-7"), /acct-7|sluice limit/);
 });
 
-test("another rule is no limit", () => {
+test("another rule is not a limit", () => {
   assert.equal(limitHelp("account.frozen", null, "a"), null);
   assert.equal(limitHelp("field:tools", null, "a"), null);
 });

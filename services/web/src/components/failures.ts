@@ -14,7 +14,7 @@ type Advice = [help: string | ((account: string) => string), tab: keyof typeof T
 const ADVICE = new Map<string, Advice>([
   ["quota_exhausted", ["Too little is left of a limit of the run or its account. The refusal says which and what to do.", "refusals"]],
   ["balance_exhausted", [(account) => `Give the account credits: ${creditCommand(account)}`, "refusals"]],
-  ["model_busy", ["The model has too much to do. Try again in a moment.", "refusals"]],
+  ["model_busy", ["The model is overloaded. Try again in a moment.", "refusals"]],
   ["model_unavailable", ["The model cannot be reached. Try again in a moment; sluice doctor says what is wrong.", "calls"]],
   ["model_refused", ["The refusal names the setting that decides.", "refusals"]],
   ["model_unpriced", ["The refusal names the setting that decides.", "refusals"]],
@@ -42,7 +42,7 @@ export function causeTab(code: string): CauseTab {
 }
 
 /**
- * Returns the advice for a run that the limit `rule` has stopped, or null if the rule is no limit. A run has the limits of its
+ * Returns the advice for a run that the limit `rule` has stopped, or null if the rule is not a limit. A run has the limits of its
  * agent, or lower ones of its order; its account has its own.
  */
 export function limitHelp(rule: string, agent: string | null, account: string): string | null {

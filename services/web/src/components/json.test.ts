@@ -18,7 +18,7 @@ test("doubled keys and long numbers stay visible", () => {
   assert.match(shown, /12345678901234567890/);
 });
 
-test("what is no json is not lost", () => {
+test("what is not json is not lost", () => {
   for (const text of ["{", '"open', "\\", "]]]", "}{"]) {
     assert.equal(spreadJson(text).replace(/\s/g, ""), text);
   }

@@ -28,7 +28,7 @@ test("a state has a sign and a word beside its colour", () => {
   assert.equal(text(html), "✕ timed outtimeout");
 });
 
-test("a cost without prices is no zero", () => {
+test("a cost without prices is not a zero", () => {
   const receipts = { count: 2, cost: "0.00", credits: 0, unpriced: 2 };
   assert.equal(text(renderToStaticMarkup(<Cost receipts={receipts} />)), "no price");
   assert.match(renderToStaticMarkup(<Cost receipts={{ ...receipts, unpriced: 1 }} />), /1 receipt without a price/);

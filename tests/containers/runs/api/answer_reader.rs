@@ -80,7 +80,7 @@ impl<'e> AnswerReader<'e> {
         chunk["data"]["phase"].as_str().or(chunk["type"].as_str()).unwrap().clone_into(&mut self.last);
         self.answer += &written_chunk(chunk);
         let is_lost = !self.expected.starts_with(&self.answer);
-        assert!(!is_lost, "lost or repeated: {} is no beginning of {}", self.answer, self.expected);
+        assert!(!is_lost, "lost or repeated: {} is not a beginning of {}", self.answer, self.expected);
     }
 }
 

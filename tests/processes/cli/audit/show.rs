@@ -275,7 +275,7 @@ async fn a_call_after_close_says_the_run_was_closed() {
     assert!(text.contains("run r1 was closed before the call came"), "{text}");
 }
 
-/// An unknown call is a failure; a text that is no call id is misuse.
+/// An unknown call is a failure; a text that is not a call id is misuse.
 #[tokio::test]
 async fn show_tells_an_unknown_call_from_a_bad_id() {
     let world = World::start().await;

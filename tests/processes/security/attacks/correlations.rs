@@ -51,7 +51,7 @@ fn bearer(run: &str) -> String {
     format!("authorization: Bearer {}", good(run))
 }
 
-/// Returns spellings of r1's own trace that are no valid trace.
+/// Returns spellings of r1's own trace that are not a valid trace.
 fn spellings() -> Vec<Attack> {
     let parent = |row, value: String| attack(row, "", &[format!("traceparent: {value}")]);
     vec![
@@ -154,7 +154,7 @@ fn good_ones() -> Vec<Attack> {
         of("r1", Slot, attack("my slot", SLOT, &[])),
         of("r1", Slot, attack("my slot, a trace of nobody", SLOT, &[trace(NO_TRACE)])),
         of("r1", Slot, attack("my slot, my trace twice", SLOT, &[trace(TRACE), trace(TRACE)])),
-        of("r1", Slot, attack("my slot, a key that is no token", SLOT, &[no_token])),
+        of("r1", Slot, attack("my slot, a key that is not a token", SLOT, &[no_token])),
         of("r1", Token, attack("all mine", SLOT, &all_mine)),
         of("r2", Slot, attack("another's slot alone", OTHER_SLOT, &[])),
         of("r2", Trace, attack("another's trace alone", "", &[trace(OTHER_TRACE)])),

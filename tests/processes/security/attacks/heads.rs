@@ -148,7 +148,7 @@ async fn bytes_behind_a_running_call_are_counted() {
     assert_eq!(head_bytes(&world).await, 0);
 }
 
-/// A client sends bytes that are no request; the refusal is in Sluicegate's words, with a record of the run whose
+/// A client sends bytes that are not a request; the refusal is in Sluicegate's words, with a record of the run whose
 /// socket it is, or of no run.
 #[tokio::test]
 async fn bytes_that_are_no_request_are_recorded() {

@@ -79,7 +79,7 @@ fn with_lines(lines: &[u8]) -> Vec<u8> {
 fn no_family_of_attacks_shrinks_unseen() {
     let families = [
         ("headers of requests", headers::count(), 116),
-        ("heads that are no request", heads::unread().len(), 12),
+        ("heads that are not a request", heads::unread().len(), 12),
         ("trailers", trailers::TRAILERS.len(), 5),
         ("headers that ours would have to stand beside", crate::security::attribution::spoofs().len(), 52),
         ("heads and framing of answers", answers::attacks().len(), 69),

@@ -1,4 +1,4 @@
-//! Attacks by methods, paths and queries that are no route, or another than they look like. They come on a run's own
+//! Attacks by methods, paths and queries that are not a route, or another than they look like. They come on a run's own
 //! socket, on a gateway's listener with a good token, and behind a good slot.
 
 use harness::{

@@ -253,7 +253,7 @@ fn give(world: &World, names: &[&str], uid: u32) {
 }
 
 /// An operator runs a check as root: it judges a service's directories as the service's user, and no advice takes them
-/// away from that user. An agent's user is no service's, and where a proxy runs, its user decides.
+/// away from that user. An agent's user is not a service's, and where a proxy runs, its user decides.
 #[tokio::test]
 async fn a_check_by_root_is_that_of_the_service() {
     const SERVICE: u32 = 12345;

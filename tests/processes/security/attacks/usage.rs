@@ -289,7 +289,7 @@ async fn usage_is_booked_for_what_it_is() {
     }
 }
 
-/// An upstream sends an answer that is no model's answer; the agent receives it in other words, and the call is still
+/// An upstream sends an answer that is not a model's answer; the agent receives it in other words, and the call is still
 /// billed: at most as much as it had reserved.
 #[tokio::test]
 async fn an_answer_of_another_kind_is_booked() {

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes a text; a reader that has gone, such as `head`, is no failure.
+/// Writes a text; a reader that has gone, such as `head`, is not a failure.
 fn print(mut to: impl io::Write, text: &str, code: ExitCode) -> ExitCode {
     let _gone = writeln!(to, "{}", text.trim_end());
     code

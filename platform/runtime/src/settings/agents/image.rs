@@ -15,7 +15,7 @@ pub struct Image(String);
 /// Error for a text that names no image.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "`{text}` is no image: expected `name:tag`, or pinned `name@sha256:…` or `sha256:…`, with 64 hexadecimal digits"
+    "`{text}` is not an image: expected `name:tag`, or pinned `name@sha256:…` or `sha256:…`, with 64 hexadecimal digits"
 )]
 pub struct InvalidImage {
     text: String,

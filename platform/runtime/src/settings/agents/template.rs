@@ -56,7 +56,7 @@ pub struct Filling<'r> {
 pub enum InvalidTemplate {
     /// The text has a brace that neither begins nor ends a known placeholder.
     #[error(
-        "`{found}` is no placeholder: there are {}; for a brace itself write `{{{{` or `}}}}`",
+        "`{found}` is not a placeholder: there are {}; for a brace itself write `{{{{` or `}}}}`",
         list_placeholders()
     )]
     Unknown {
@@ -271,7 +271,7 @@ mod tests {
             let error = filled(text).unwrap_err().to_string();
             assert!(
                 error.starts_with(&format!(
-                    "{found} is no placeholder: there are `{{run_id}}` and `{{model}}`"
+                    "{found} is not a placeholder: there are `{{run_id}}` and `{{model}}`"
                 )),
                 "{text}: {error}"
             );

@@ -85,7 +85,7 @@ impl Volume {
             && volume.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte));
         if !is_name {
             return Err(format!(
-                "`{}` is no name of a volume: at least two letters, digits, `_`, `.` or `-`, not beginning with a sign",
+                "`{}` is not the name of a volume: at least two letters, digits, `_`, `.` or `-`, not beginning with a sign",
                 volume.escape_debug()
             ));
         }

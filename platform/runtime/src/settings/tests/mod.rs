@@ -79,8 +79,8 @@ fn an_agent_has_its_own_variables_and_volumes() {
 #[test]
 fn all_mistakes_of_an_agent_are_reported() {
     let lines = [
-        ("argv = ['{runid}']", "argv: `{runid}` is no placeholder: there are `{run_id}` and `{model}`"),
-        ("image = 'sha256:123'", "image: `sha256:123` is no image"),
+        ("argv = ['{runid}']", "argv: `{runid}` is not a placeholder: there are `{run_id}` and `{model}`"),
+        ("image = 'sha256:123'", "image: `sha256:123` is not an image"),
         ("disk = '1 MiB'", "disk: 1 MiB is out of range: expected 16 MiB to 1048576 GiB"),
         ("mode = 'daemon'", "mode: expected `ephemeral` or `gateway`"),
         ("workspace = 'git'", "workspace: expected `conversation`"),
@@ -88,7 +88,7 @@ fn all_mistakes_of_an_agent_are_reported() {
         ("API_KEY = 'canary_1'", "environment.API_KEY: its name says `KEY`"),
         ("HOOK = 'xoxb-canary-1234'", "environment.HOOK: its value looks like a key or token"),
         ("RUN_ID = 'x'", "environment.RUN_ID: is set by Sluicegate itself"),
-        ("OUT = '{home}'", "environment.OUT: `{home}` is no placeholder"),
+        ("OUT = '{home}'", "environment.OUT: `{home}` is not a placeholder"),
         ("NUMBER = 1", "environment.NUMBER: expected a string, found an integer"),
     ];
     let text: String = lines.iter().map(|(line, _)| format!("{line}\n")).collect();
@@ -108,7 +108,7 @@ fn volumes_have_names_and_places_that_are_theirs() {
         ("{ container_path = '/data' }", "volume is missing"),
         ("{ volume = 'data', container_path = '/data', readonly = true }", "unknown key `readonly`"),
         ("{ volume = 'data', container_path = '/data', read_only = 'yes' }", "read_only: expected a boolean"),
-        ("{ volume = '/etc', container_path = '/data' }", "`/etc` is no name of a volume"),
+        ("{ volume = '/etc', container_path = '/data' }", "`/etc` is not the name of a volume"),
         ("{ volume = 'data', container_path = 'data' }", "not an absolute path"),
         ("{ volume = 'data', container_path = '/' }", "not an absolute path"),
         ("{ volume = 'data', container_path = '/data/' }", "not an absolute path"),
@@ -245,7 +245,7 @@ fn a_password_in_the_store_url_is_refused() {
     }
     let environment = Environment::from([("SLUICE_STORE_PASSWORD", "canary")]);
     let settings = Settings::read(&Sources { environment, ..Sources::default() }).unwrap();
-    assert!(!format!("{settings:?}").contains("canary"), "it is no setting");
+    assert!(!format!("{settings:?}").contains("canary"), "it is not a setting");
 }
 
 #[test]

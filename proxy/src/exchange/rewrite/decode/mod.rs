@@ -26,9 +26,7 @@ pub(super) enum Coding {
 /// Reason that a body cannot be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DecodeError {
-    #[error(
-        "the body's content-encoding is not one that is read: send it plain, or once encoded as gzip or zstd"
-    )]
+    #[error("the body's content-encoding is unsupported: send it plain, or once encoded as gzip or zstd")]
     Unsupported,
     #[error("the body is not one whole {0}")]
     Malformed(Coding),

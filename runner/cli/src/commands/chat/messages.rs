@@ -21,7 +21,7 @@ const PASTE_OFF: &[u8] = b"\x1b[?2004l";
 /// Messages of a conversation.
 pub(super) struct Messages {
     read: mpsc::Receiver<String>,
-    /// The person who is asked for each, if it is no pipe.
+    /// The person who is asked for each, if it is not a pipe.
     person: Option<Person>,
 }
 

@@ -126,7 +126,7 @@ fn read_secret(path: Option<&Path>) -> Result<Secret, Error> {
     let secret = Secret::new(text);
     read?;
     if secret.expose().len() > MAX_SECRET.as_usize() {
-        return Err(Misused("standard input has more than 32 KiB: it is no secret".to_owned()).into());
+        return Err(Misused("standard input has more than 32 KiB: it is not a secret".to_owned()).into());
     }
     Ok(secret)
 }

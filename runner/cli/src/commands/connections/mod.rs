@@ -35,7 +35,7 @@ Examples:
   sluice connections add --account acct-7 --provider github --app-id 12 --installation-id 345 --file app.pem
   sluice connections add --account acct-7 --provider linear --kind oauth --replace --file refresh.txt
 
-Exit codes: 2 the secret is none, or the account has such a connection already")]
+Exit codes: 2 the secret is malformed, or the account has such a connection already")]
     Add(add::Arguments),
     /// List connections, with their state and their last use
     #[command(after_help = "\

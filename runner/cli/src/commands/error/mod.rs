@@ -231,9 +231,9 @@ impl From<RunFilesError> for Error {
 }
 
 impl Error {
-    /// Returns the error of a line of the journal that is no record.
+    /// Returns the error of a line of the journal that is not a record.
     pub(super) fn invalid_record(error: platform_core::json::Error) -> Self {
-        data_plane::Error::Unexpected(format!("a line that is no record ({error})")).into()
+        data_plane::Error::Unexpected(format!("a line that is not a record ({error})")).into()
     }
 
     /// Returns the exit code of a command that this error ended.

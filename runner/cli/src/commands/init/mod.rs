@@ -54,7 +54,7 @@ pub(super) struct Arguments {
     style: StyleArguments,
 }
 
-/// Ways to give the upstream's key. An argument is none: every user of the host can read arguments.
+/// Ways to give the upstream's key. An argument is not among them: every user of the host can read arguments.
 #[derive(clap::Args)]
 struct KeyArguments {
     /// File that has the upstream's key, `-` for standard input [default: $LITELLM_MASTER_KEY]

@@ -195,7 +195,7 @@ fn first_names(paths: &[RelativePath]) -> String {
     names.join(", ")
 }
 
-/// Refuses a path that is no directory.
+/// Refuses a path that is not a directory.
 fn check_directory(dir: &Path) -> Result<(), Misused> {
     let misused = |why: String| Misused(format!("--workspace {}: {why}", dir.display()));
     match fs::metadata(dir) {

@@ -306,7 +306,7 @@ async fn submit(
     Ok(Exit::Success)
 }
 
-/// Returns the error for a run that was not created. A taken id or a full queue is no failure of the store, so it is
+/// Returns the error for a run that was not created. A taken id or a full queue is not a failure of the store, so it is
 /// named alone.
 fn not_created(error: LeaseError) -> Error {
     match error {

@@ -1,7 +1,7 @@
 //! Records the events that an agent reports itself, in lines on its standard output. What is stored of them is bounded.
 //!
 //! The recorded position is always the end of a line, together with the counts up to there. A worker that takes the run
-//! over therefore reads an unfinished line again, and neither repeats nor loses an event. The end of the run is no event
+//! over therefore reads an unfinished line again, and neither repeats nor loses an event. The end of the run is not an event
 //! here: it is judged from the whole output.
 
 use std::cell::RefCell;

@@ -30,7 +30,7 @@ export default function LimitsDialog({ account, limits, onDone, onClose }: Limit
   return (
     <Confirm title="Set limits" action="Replace the limits" isReady={isReady} onConfirm={replace} onClose={onClose}>
       <p className="hint">
-        An empty field is no limit. The limits outlast restarts. They hold until the configuration of the account changes.
+        An empty field is not a limit. The limits outlast restarts. They hold until the configuration of the account changes.
       </p>
       <div className="form-grid">
         {LIMITS.map(([id, label]) => (

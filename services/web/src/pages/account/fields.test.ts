@@ -7,7 +7,7 @@ const empty: LimitFields = {
   cost: "", totalTokens: "", inputTokens: "", outputTokens: "", requests: "", requestsPerMinute: "", callsInFlight: "",
 };
 
-test("an empty field is no limit", () => assert.deepEqual(readLimitFields(empty), { body: {}, errors: {} }));
+test("an empty field is not a limit", () => assert.deepEqual(readLimitFields(empty), { body: {}, errors: {} }));
 
 test("dollars stay text, so that nothing rounds them", () => {
   assert.deepEqual(readLimitFields({ ...empty, cost: "$0.100000001" }).body, { cost: "0.100000001" });

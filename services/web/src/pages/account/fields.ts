@@ -2,7 +2,7 @@
 import type { Schemas } from "../../api/client";
 import { LIMITS, type LimitId } from "../accounts/limits";
 
-/** Text of each field of the limits; empty is no limit. */
+/** Text of each field of the limits; empty is not a limit. */
 export type LimitFields = Record<LimitId, string>;
 
 /** Fields as they can be sent, or the field that is wrong and why. */

@@ -36,7 +36,7 @@ test("a limit of nothing is used up", () => {
   assert.equal(nearnessOf(row?.share ?? null), "over");
 });
 
-test("a limit that is no number has a bar all the same", () => {
+test("a limit that is not a number has a bar all the same", () => {
   const row = nearestLimit({ ...unlimited, cost: { allowed: "x", left: "x", reserved: "x", used: "x" } });
   assert.deepEqual([row?.usedShare, row?.reservedShare], [1, 0]);
 });

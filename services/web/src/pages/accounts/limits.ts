@@ -82,7 +82,7 @@ function takenShare(use: Use): number | null {
 }
 
 function shareOf(value: number, allowed: number): number {
-  // Also for what is no number: such a limit is worth a look.
+  // Also for what is not a number: such a limit is worth a look.
   if (!(allowed > 0) || Number.isNaN(value)) return 1;
   return Math.max(0, value / allowed);
 }

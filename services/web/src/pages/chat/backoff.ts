@@ -2,7 +2,7 @@
 
 const FIRST_MS = 1_000;
 const MAX_MS = 30_000;
-/** A connection that lasted this long was no failure to connect. */
+/** A connection that lasted this long was not a failure to connect. */
 const STEADY_MS = 5_000;
 
 /** Waits that double up to a bound. */

@@ -41,7 +41,7 @@ export type Outcome =
   | { kind: "refused"; error: ApiError };
 
 /**
- * Says how a request ended. The end of a stream alone is no success: without the server's word, it was lost. An order that got
+ * Says how a request ended. The end of a stream alone is not a success: without the server's word, it was lost. An order that got
  * no answer is refused, and may be sent again; a stream that could not be resumed is tried again.
  */
 export function outcomeOf(report: Report, what: "order" | "resume", last: ChatMessage | undefined): Outcome {

@@ -34,7 +34,7 @@ test("fields of another type are as good as absent", () => {
   assert.deepEqual([read.runId, read.totalTokens, read.state], [null, null, { kind: "open", phase: "queued", ahead: null, waiting: null }]);
 });
 
-test("a name of Object's own is no field", () => {
+test("a name of Object's own is not a field", () => {
   assert.equal(readAnswer(answer({ state: "constructor" })).state.kind, "open");
 });
 

@@ -1,6 +1,6 @@
 /** Reads fields of values whose form is not known. */
 
-/** Returns the field `name` of `value`, or undefined if `value` is no object or lacks it. */
+/** Returns the field `name` of `value`, or undefined if `value` is not an object or lacks it. */
 export function field(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
 }

@@ -10,7 +10,7 @@ test("a message is divided into finding and fix", () => {
   assert.deepEqual([read?.found, read?.fix, read?.tone], ["its control UI is on", "set gateway.controlUi.enabled to false", "bad"]);
 });
 
-test("a cause is no fix", () => {
+test("a cause is not a fix", () => {
   const [read] = readFindings([finding("gateway_unavailable", "not_known", "it cannot be reached: no such file")]);
   assert.deepEqual([read?.found, read?.fix], ["it cannot be reached: no such file", null]);
 });

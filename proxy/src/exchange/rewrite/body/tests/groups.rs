@@ -150,7 +150,7 @@ fn tools_that_a_client_found_pass_as_items() {
     assert_eq!(word(&verdict(Route::ChatCompletions, chat, &policy()).unwrap_err()), "field client_metadata");
 }
 
-/// Codex's notes pass on items alone, and an item that changes the reasoning is no content.
+/// Codex's notes pass on items alone, and an item that changes the reasoning is not content.
 #[test]
 fn codex_notes_pass_on_items_alone() {
     let note = r#""a_metadata_passthrough":[{"provenance":{"type":"harness"}}]"#;

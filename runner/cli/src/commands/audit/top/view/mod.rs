@@ -13,7 +13,7 @@ use crate::commands::{palette::Tone, screen::Size};
 
 /// Longest filter that can be typed.
 const MAX_FILTER: usize = 64;
-/// Lines of a screen that are no rows: sum, position, titles and keys.
+/// Lines of a screen that are not rows: sum, position, titles and keys.
 const FRAME_LINES: usize = 4;
 
 /// Grouping, sequence and filter of the rows, and the part of them that is seen.
