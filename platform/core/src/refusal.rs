@@ -222,18 +222,6 @@ impl Refusal {
     }
 }
 
-/// Codes that earlier versions wrote, with the refusals that replace them. Lines of the journal are never rewritten, so
-/// a renamed code is added here: it can be read as long as such lines may exist, and is never written again.
-const RETIRED: &[(&str, Refusal)] = &[
-    ("bodies_in_flight", Refusal::BodyMemoryExhausted),
-    ("too_fast", Refusal::RateLimited),
-    ("too_many_at_once", Refusal::ConcurrencyLimited),
-    ("limit_held", Refusal::QuotaReserved),
-    ("limit_used_up", Refusal::QuotaExhausted),
-    ("run_over", Refusal::RunDeadlineExceeded),
-    ("upstream_down", Refusal::UpstreamUnavailable),
-];
-
 /// All codes, for the message about an unknown one.
 const CODES: [&str; Refusal::ALL.len()] = {
     let mut codes = [""; Refusal::ALL.len()];
@@ -244,12 +232,6 @@ const CODES: [&str; Refusal::ALL.len()] = {
     }
     codes
 };
-
-/// Returns the refusal that has this code now or had it once.
-fn find(code: &str, retired: &[(&str, Refusal)]) -> Option<Refusal> {
-    let current = Refusal::ALL.into_iter().find(|refusal| refusal.code() == code);
-    current.or_else(|| retired.iter().find_map(|(former, refusal)| (*former == code).then_some(*refusal)))
-}
 
 impl<'de> Deserialize<'de> for Refusal {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -267,7 +249,8 @@ impl de::Visitor<'_> for CodeVisitor {
     }
 
     fn visit_str<E: de::Error>(self, code: &str) -> Result<Refusal, E> {
-        find(code, RETIRED).ok_or_else(|| E::unknown_variant(code, &CODES))
+        let found = Refusal::ALL.into_iter().find(|refusal| refusal.code() == code);
+        found.ok_or_else(|| E::unknown_variant(code, &CODES))
     }
 }
 
@@ -276,15 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_retired_code_is_read_by_its_new_name() {
-        let retired = [("key_rejected", Refusal::UpstreamAuth)];
-        assert_eq!(find("key_rejected", &retired), Some(Refusal::UpstreamAuth));
-        assert_eq!(find("upstream_auth", &retired), Some(Refusal::UpstreamAuth));
-        assert_eq!(find("key_rejected", &[]), None, "the control");
-        for (former, refusal) in RETIRED {
-            assert_eq!(serde_json::from_value::<Refusal>((*former).into()).unwrap(), *refusal);
-            assert!(!CODES.contains(former), "{former} is a code of today");
-        }
+    fn an_unknown_code_is_named() {
         let error = serde_json::from_str::<Refusal>("\"tired\"").unwrap_err().to_string();
         assert!(error.starts_with("unknown variant `tired`, expected one of `route_unknown`"), "{error}");
     }

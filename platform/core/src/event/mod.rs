@@ -314,7 +314,6 @@ pub enum RunErrorCode {
     /// A volume of its entry is not on the host.
     VolumeMissing,
     /// The disk had too little space for its workspace.
-    #[serde(alias = "no_room")]
     InsufficientDisk,
     /// The workspace could not be created or kept.
     WorkspaceFailed,
@@ -323,19 +322,16 @@ pub enum RunErrorCode {
     /// Another process removed the container while the agent ran.
     ContainerLost,
     /// Docker was unavailable for longer than the worker waits.
-    #[serde(alias = "docker_away")]
     DockerUnavailable,
     /// Docker refused to create or start the container: its image or its limits do not allow it.
     DockerFailed,
     /// The data plane was unavailable for longer than the worker waits.
-    #[serde(alias = "data_plane_away")]
     DataPlaneUnavailable,
     /// The data plane refused the run, or has another run under its id.
     DataPlaneFailed,
     /// A transition or event of the run could not be stored.
     StoreFailed,
     /// The gateway was unavailable for longer than the worker waits.
-    #[serde(alias = "gateway_away")]
     GatewayUnavailable,
     /// The gateway cannot be used, or refused or abandoned the turn.
     GatewayFailed,
@@ -348,12 +344,10 @@ pub enum RunErrorCode {
     /// The model API failed or was overloaded.
     ModelBusy,
     /// The model API could not be reached, or broke off.
-    #[serde(alias = "model_away")]
     ModelUnavailable,
     /// The conversation is too long for the model.
     ContextOverflow,
     /// A limit of the run or its account is exhausted.
-    #[serde(alias = "limit_used_up")]
     QuotaExhausted,
     /// The model has no price, which a limit of cost needs.
     ModelUnpriced,

@@ -29,8 +29,6 @@ pub struct Field<'s, 'a> {
     name: &'static str,
     doc: &'static str,
     variable: Option<&'static str>,
-    /// Retired name of the setting.
-    former: Option<&'static str>,
     /// Lower bound of the setting, instead of its type's.
     least: Option<u64>,
     /// Upper bound of the setting, instead of its type's.
@@ -39,20 +37,13 @@ pub struct Field<'s, 'a> {
 
 impl<'s, 'a> Field<'s, 'a> {
     pub(super) const fn new(section: &'s Section<'a>, name: &'static str, doc: &'static str) -> Self {
-        Self { section, name, doc, variable: None, former: None, least: None, most: None }
+        Self { section, name, doc, variable: None, least: None, most: None }
     }
 
     /// Also reads the setting from the variable `name`, its public name.
     #[must_use]
     pub const fn variable(mut self, name: &'static str) -> Self {
         self.variable = Some(name);
-        self
-    }
-
-    /// Refuses the retired name `former` with a message that names this setting.
-    #[must_use]
-    pub const fn renamed_from(mut self, former: &'static str) -> Self {
-        self.former = Some(former);
         self
     }
 
@@ -206,9 +197,6 @@ impl<'s, 'a> Field<'s, 'a> {
     }
 
     fn describe(&self, schema: serde_json::Value) {
-        if let Some(former) = self.former {
-            self.section.reader.retire(join(&self.section.key, former), self.key());
-        }
         let doc = schema["description"].as_str().unwrap_or(self.doc).to_owned();
         self.section.reader.describe(FieldDoc { key: self.key(), doc, schema: Some(schema) });
     }

@@ -143,8 +143,6 @@ pub(super) struct Reader<'a> {
     fields: RefCell<Vec<FieldDoc>>,
     /// Dotted keys that were read; `section.*` where any name is allowed.
     known: RefCell<BTreeSet<String>>,
-    /// Retired dotted keys, with their successors.
-    retired: RefCell<BTreeMap<String, String>>,
     /// Names of variables that override a field that was read.
     variables: RefCell<BTreeSet<String>>,
     values: RefCell<Values>,
@@ -160,7 +158,6 @@ impl<'a> Reader<'a> {
             errors: RefCell::default(),
             fields: RefCell::default(),
             known: RefCell::default(),
-            retired: RefCell::default(),
             variables: RefCell::default(),
             values: RefCell::default(),
             origins: RefCell::default(),
@@ -178,11 +175,6 @@ impl<'a> Reader<'a> {
     pub(super) fn describe(&self, field: FieldDoc) {
         self.known.borrow_mut().insert(field.key.clone());
         self.fields.borrow_mut().push(field);
-    }
-
-    /// Refuses `former` from now on, with a message that names its successor.
-    pub(super) fn retire(&self, former: String, successor: String) {
-        self.retired.borrow_mut().insert(former, successor);
     }
 
     /// Marks every key directly below `key` as known.
@@ -234,12 +226,7 @@ impl<'a> Reader<'a> {
             let allows_any = known.contains(&join(prefix, "*"));
             if !allows_any && !known.contains(&path) {
                 let siblings: Vec<_> = known.iter().filter_map(|key| child_name(key, prefix)).collect();
-                let successor = self.retired.borrow().get(&path).map(|successor| {
-                    let name = child_name(successor, prefix).unwrap_or(successor);
-                    format!("was renamed: write `{name}`")
-                });
-                let problem =
-                    successor.unwrap_or_else(|| format!("unknown key; known here: {}", siblings.join(", ")));
+                let problem = format!("unknown key; known here: {}", siblings.join(", "));
                 self.record_error(self.text.origin(key.span().start), &path, problem);
             } else if let DeValue::Table(inner) = value.get_ref() {
                 drop(known);
@@ -252,19 +239,10 @@ impl<'a> Reader<'a> {
         for (name, _) in
             self.environment.overrides().filter(|(name, _)| !self.variables.borrow().contains(*name))
         {
-            let retired = self.retired.borrow();
-            let successor = retired.iter().find(|(former, _)| override_variable(former) == *name);
-            let problem = successor.map_or_else(
-                || "overrides no setting".to_owned(),
-                |(_, successor)| format!("was renamed: set {}", override_variable(successor)),
-            );
-            self.record_error(Origin::Variable(name.to_owned()), "", problem);
+            self.record_error(Origin::Variable(name.to_owned()), "", "overrides no setting".to_owned());
         }
         for (key, value) in self.flags.iter().filter(|(key, _)| !self.known.borrow().contains(**key)) {
-            let successor =
-                self.retired.borrow().get(*key).map(|successor| format!("was renamed: set {successor}"));
-            let problem =
-                successor.unwrap_or_else(|| "no such setting; `sluice config schema` lists all".to_owned());
+            let problem = "no such setting; `sluice config schema` lists all".to_owned();
             self.record_error(Origin::Flag(format!("{key}={value}")), key, problem);
         }
     }

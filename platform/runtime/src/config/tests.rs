@@ -25,11 +25,7 @@ fn sample(root: &Section<'_>) -> Sample {
         url: proxy.field("url", "Where.").variable("PUBLIC_URL").or("http://default".to_owned()),
         colours: proxy.field("colours", "Which.").list_or(vec!["red".to_owned()]),
         spare: proxy.field("spare", "How many wait.").may_be_zero().at_most(&9u32).or(0),
-        size: proxy
-            .field("size", "How large.")
-            .renamed_from("volume")
-            .at_least(&ByteSize::mib(6))
-            .or(ByteSize::mib(8)),
+        size: proxy.field("size", "How large.").at_least(&ByteSize::mib(6)).or(ByteSize::mib(8)),
         pets: root.each("pets", "Any of them.", |name, pet| {
             (name.to_owned(), pet.field("legs", "How many.").or(4))
         }),
@@ -87,20 +83,6 @@ fn every_mistake_is_reported_with_its_origin() {
         "--set proxy.none=1: proxy.none: no such setting; `sluice config schema` lists all",
     ];
     assert_eq!(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
-}
-
-#[test]
-fn a_retired_key_names_its_successor() {
-    let environment = Environment::from([("SLUICE_PROXY_VOLUME", "7 MiB")]);
-    let errors = with("[proxy]\nvolume = '7 MiB'\n", environment, &["proxy.volume=7MiB"]).unwrap_err();
-    let expected = [
-        "s.toml:2: proxy.volume: was renamed: write `size`",
-        "environment variable SLUICE_PROXY_VOLUME: was renamed: set SLUICE_PROXY_SIZE",
-        "--set proxy.volume=7MiB: proxy.volume: was renamed: set proxy.size",
-    ];
-    assert_eq!(errors.0.iter().map(ToString::to_string).collect::<Vec<_>>(), expected);
-    let read = with("[proxy]\nsize = '7 MiB'\n", Environment::default(), &[]).unwrap();
-    assert_eq!(read.size, ByteSize::mib(7), "the control");
 }
 
 #[test]

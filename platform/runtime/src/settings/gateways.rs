@@ -188,7 +188,7 @@ impl Gateway {
             )
             .optional(),
             max_concurrent_sessions: field("max_concurrent_sessions", "Active sessions at a time; others wait.")
-                .renamed_from("sessions").or(limit::gateway::SESSIONS),
+                .or(limit::gateway::SESSIONS),
             managed: ManagedSettings::section(section),
         }
     }
@@ -207,7 +207,7 @@ impl ManagedSettings {
             milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.").at_least(&limit::sandbox::LEAST_MILLI_CPU).or(limit::sandbox::MILLI_CPU),
             disk: read_disk(section),
             drain_timeout: field("drain_timeout", "Grace for its sessions when it is stopped; with `0s` they are cut at once.")
-                .renamed_from("drain").may_be_zero().or(limit::gateway::DRAIN),
+                .may_be_zero().or(limit::gateway::DRAIN),
         }
     }
 }

@@ -53,7 +53,7 @@ impl Journal {
                 "retention",
                 "Full files are removed when they are older, unless a consumer has not acknowledged them.",
             )
-            .renamed_from("keep").or(limit::journal::KEEP),
+            .or(limit::journal::KEEP),
             disk_budget: field(
                 "disk_budget",
                 "Size of all files together at which the oldest full ones are removed, unless a consumer has not acknowledged them; if they stay and it is exceeded by a whole file, calls are refused.",

@@ -81,21 +81,21 @@ impl Connections {
                 "max_connections",
                 "Connections of clients at a time, of all runs; what the limit of open files leaves if absent.",
             )
-            .renamed_from("connections").optional(),
+            .optional(),
             max_per_run: field("max_connections_per_run", "Connections of one run's own socket at a time.")
-                .renamed_from("run_connections").or(limit::data_plane::RUN_CONNECTIONS),
+                .or(limit::data_plane::RUN_CONNECTIONS),
             max_shared: field(
                 "max_shared_connections",
                 "Connections on the shared listener at a time, and never more than half of all.",
             )
-            .renamed_from("listen_connections").or(limit::data_plane::LISTEN_CONNECTIONS),
+            .or(limit::data_plane::LISTEN_CONNECTIONS),
             header_read_timeout: field("header_read_timeout", "Longest time for a client to send a request's head.")
-                .renamed_from("header_read").or(limit::data_plane::HEADER_READ),
+                .or(limit::data_plane::HEADER_READ),
             keep_alive_timeout: field(
                 "keep_alive_timeout",
                 "Longest time that a client's connection may be idle between two calls.",
             )
-            .renamed_from("keep_alive").or(limit::data_plane::KEEP_ALIVE),
+            .or(limit::data_plane::KEEP_ALIVE),
             client_gone_timeout: field(
                 "client_gone_timeout",
                 "Longest time that a call goes on after its client has left, if the upstream goes on with it as well; with `0s` it is cut at once.",
@@ -105,12 +105,12 @@ impl Connections {
                 "max_header_memory",
                 "Memory of the unfinished request heads of all connections. Beyond it the oldest of them are closed.",
             )
-            .renamed_from("max_header_bytes_in_flight").or(limit::data_plane::HEADER_BYTES),
+            .or(limit::data_plane::HEADER_BYTES),
             max_header_memory_per_listener: field(
                 "max_header_memory_per_listener",
                 "Memory of the unfinished request heads of one listener, a run's own or the shared one. Beyond it the oldest of them are closed.",
             )
-            .renamed_from("max_listener_header_bytes_in_flight").or(limit::data_plane::LISTENER_HEADER_BYTES),
+            .or(limit::data_plane::LISTENER_HEADER_BYTES),
         }
     }
 }
@@ -154,13 +154,13 @@ impl Proxy {
             state_dir: field("state_dir", "Directory of the journal, and of what else must outlive the proxy.").or("/var/lib/sluicegate/proxy".into()),
             threads: field("threads", "Data-plane threads; one per core if absent.").at_most(&MAX_THREADS).optional(),
             drain_timeout: field("drain_timeout", "Grace for calls in flight after a stop is requested; with `0s` they are cut at once.")
-                .renamed_from("drain").may_be_zero()
+                .may_be_zero()
                 .or(limit::data_plane::DRAIN),
             drain_abort_timeout: field(
                 "drain_abort_timeout",
                 "Time for calls that outlive `drain_timeout` to be cut and recorded. After both times the process ends in any case.",
             )
-            .renamed_from("drain_cut").or(limit::data_plane::DRAIN_CUT),
+            .or(limit::data_plane::DRAIN_CUT),
             connections: Connections::of(section),
             control_uids: field(
                 "control_uids",
@@ -185,10 +185,10 @@ impl Proxy {
             )
             .optional(),
             max_body_memory_per_run: field("max_body_memory_per_run", "Request bodies of one run that are held in memory at a time.")
-                .renamed_from("run_bodies").at_least(&limit::data_plane::LEAST_BODIES)
+                .at_least(&limit::data_plane::LEAST_BODIES)
                 .or(limit::data_plane::RUN_BODIES),
             max_body_memory: field("max_body_memory", "Request bodies of all runs that are held in memory at a time.")
-                .renamed_from("all_bodies").at_least(&limit::data_plane::LEAST_BODIES)
+                .at_least(&limit::data_plane::LEAST_BODIES)
                 .or(limit::data_plane::ALL_BODIES),
             token_secrets_file: field(
                 "token_secrets_file",
@@ -199,7 +199,7 @@ impl Proxy {
                 "token_leeway",
                 "Time that a run token is accepted beyond its expiry, for clocks that differ; whole seconds.",
             )
-            .renamed_from("token_skew").may_be_zero()
+            .may_be_zero()
             .or(limit::data_plane::TOKEN_SKEW),
         }
     }
@@ -257,7 +257,7 @@ fn read_listen_plaintext(section: &Section<'_>) -> bool {
 fn read_extra_fields(section: &Section<'_>) -> Vec<String> {
     const NAME: &str = "extra_body_fields";
     let doc = "Top-level fields of request bodies that pass, unchecked, besides those on each route's list. Fields that LiteLLM takes as orders never pass.";
-    let fields: Vec<String> = section.field(NAME, doc).renamed_from("extra_fields").list_or(vec![]);
+    let fields: Vec<String> = section.field(NAME, doc).list_or(vec![]);
     for field in fields.iter().filter(|field| litellm::is_control(field)) {
         let problem = format!(
             "`{}` never passes: LiteLLM takes it as an order or as an identity, and an agent could choose where a call goes or who pays; leave it out, or set it in LiteLLM's own configuration",

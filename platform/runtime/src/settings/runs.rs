@@ -84,7 +84,6 @@ fn read_grant(
     );
     let limits = CallLimits {
         request_body: field("max_request_body", "Largest body of a request.")
-            .renamed_from("request_body")
             .or(limit::data_plane::REQUEST_BODY),
         output_tokens: field(
             "output_tokens_per_call",

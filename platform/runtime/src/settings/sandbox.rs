@@ -111,7 +111,6 @@ impl Sandbox {
             "max_workspace_files",
             "Files and directories in a workspace; one for each 8 KiB of its size if absent.",
         )
-        .renamed_from("workspace_files")
         .optional();
         let disk_reserve =
             field("disk_reserve", "No run begins that could leave less than this on the disk of workspaces.")

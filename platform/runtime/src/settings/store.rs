@@ -39,13 +39,13 @@ impl Store {
                 "event_retention",
                 "Time that events and logs of a run are kept after its end. Its last events, with its answer, usage and outcome, stay.",
             )
-            .renamed_from("keep_events").at_least(&MIN_RETENTION)
+            .at_least(&MIN_RETENTION)
             .or(limit::KEEP),
             event_retention_max_runs: field(
                 "event_retention_max_runs",
                 "Number of ended runs of an account, the latest ones, whose events and logs are kept at any age. Runs with no event but their end do not count.",
             )
-            .renamed_from("keep_events_of").or(limit::KEEP_OF),
+            .or(limit::KEEP_OF),
             retention: field(
                 "retention",
                 "Time that questions, answers, events and threads are kept after a run's end. Its row and its usage stay. For ever if absent.",

@@ -70,17 +70,17 @@ impl Upstream {
             model_info: field("model_info", "Reads the prices of models that `[prices]` does not name from `/model/info` of LiteLLM. Other upstreams show none there, and are asked in vain every five minutes.")
                 .or(true),
             connect_timeout: field("connect_timeout", "Longest wait for a connection to the upstream.")
-                .renamed_from("connect").or(limit::data_plane::CONNECT),
+                .or(limit::data_plane::CONNECT),
             tls_handshake_timeout: field("tls_handshake_timeout", "Longest wait for a TLS session, after that for the connection.")
-                .renamed_from("tls_handshake").or(limit::data_plane::TLS_HANDSHAKE),
+                .or(limit::data_plane::TLS_HANDSHAKE),
             ca_file: field("ca_file", "PEM file of the CA certificates that are trusted with an https:// upstream, and no others; the system's if absent.")
                 .optional(),
             pool_idle_timeout: field("pool_idle_timeout", "Longest time that an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s (4s is good there).")
-                .renamed_from("pool_idle").or(limit::data_plane::POOL_IDLE),
+                .or(limit::data_plane::POOL_IDLE),
             pool_max_idle_per_thread: field("pool_max_idle_per_thread", "Most idle connections that each data-plane thread keeps.")
-                .renamed_from("pool_max").or(limit::data_plane::POOL_MAX),
+                .or(limit::data_plane::POOL_MAX),
             probe_path: field("probe_path", "Path that is requested of an upstream that is down, without a key, to detect that it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
-                .renamed_from("probe").optional(),
+                .optional(),
         };
         if let Err(problem) = BaseUrl::parse(&settings.base_url) {
             section.reject("base_url", problem);

@@ -29,30 +29,30 @@ impl Worker {
         let field = |name, doc| section.field(name, doc);
         Self {
             max_concurrent_runs: field("max_concurrent_runs", "Runs that `sluice up` processes at a time; others wait. With 0 it only takes over abandoned runs.")
-                .renamed_from("runs").may_be_zero().or(limit::worker::RUNS),
+                .may_be_zero().or(limit::worker::RUNS),
             max_concurrent_starts: field(
                 "max_concurrent_starts",
                 "Number of those that are prepared and started at a time; the others are claimed and wait.",
             )
-            .renamed_from("starts").or(limit::worker::STARTS),
+            .or(limit::worker::STARTS),
             max_queued: field(
                 "max_queued",
                 "Queued runs in the whole installation; further requests are refused, with the time after which to try again.",
             )
-            .renamed_from("queue").or(limit::worker::QUEUE),
+            .or(limit::worker::QUEUE),
             max_queued_per_account: field("max_queued_per_account", "Queued runs of one account.")
-                .renamed_from("queue_per_account").or(limit::worker::QUEUE_PER_ACCOUNT),
+                .or(limit::worker::QUEUE_PER_ACCOUNT),
             lease_duration: field(
                 "lease_duration",
                 "Time after the last renewal at which another worker takes a run over, also a run of `sluice run`. Longer than any pause of the host.",
             )
-            .renamed_from("lease").at_least(&MIN_INTERVAL)
+            .at_least(&MIN_INTERVAL)
             .or(limit::worker::LEASE),
             gc_interval: field(
                 "gc_interval",
                 "Interval at which `sluice up` looks for resources that runs have left behind, and removes those that are certainly dead.",
             )
-            .renamed_from("reap_every").at_least(&MIN_INTERVAL)
+            .at_least(&MIN_INTERVAL)
             .or(limit::worker::REAP_EVERY),
         }
     }

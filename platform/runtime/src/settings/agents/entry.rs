@@ -61,7 +61,7 @@ impl Agent {
             .or(limit::data_plane::OUTPUT_TOKENS),
             times: read_times(section),
             run_timeout: field("run_timeout", "Wall-clock time of a run.")
-                .renamed_from("runtime").or(defaults.run_timeout),
+                .or(defaults.run_timeout),
             memory: field("memory", "Memory, swap included.")
                 .at_least(&limit::sandbox::LEAST_MEMORY)
                 .or(defaults.memory),
@@ -96,7 +96,7 @@ fn read_output_capture_limit(section: &Section<'_>) -> ByteSize {
         "output_capture_limit",
         "Bytes kept of each of stdout and stderr: the beginning and the end, without the middle.",
     );
-    field.renamed_from("output").or(limit::sandbox::OUTPUT)
+    field.or(limit::sandbox::OUTPUT)
 }
 
 /// Reads the size of its temporary files.
@@ -128,7 +128,7 @@ fn read_warm_pool_size(section: &Section<'_>) -> u32 {
         NAME,
         "Containers that `sluice up` keeps ready for its runs, each for one run: such a run begins several times as fast. The image's first process has to wait for a start file, as `sandbox-init` does, and say so on its label `sluicegate.entrypoint`.",
     );
-    field.renamed_from("warm").may_be_zero().at_most(&MAX_WARM).or(0)
+    field.may_be_zero().at_most(&MAX_WARM).or(0)
 }
 
 /// Reads the time that workspaces of its runs stay.
@@ -156,22 +156,22 @@ pub(in crate::settings) fn read_times(section: &Section<'_>) -> CallTimes {
     let defaults = CallTimes::default();
     CallTimes {
         body_ms: field("request_body_timeout", "Longest time in which a request's body may come more slowly than `min_request_body_rate`.")
-            .renamed_from("body_time").or(defaults.body_ms),
+            .or(defaults.body_ms),
         body_rate: field("min_request_body_rate", "Bytes a second below which a request's body comes too slowly.")
-            .renamed_from("body_rate").or(defaults.body_rate),
+            .or(defaults.body_rate),
         first_byte_ms: field(
             "first_byte_timeout",
             "Longest wait for an answer to begin; one that is not streamed begins when it is complete. The upstream gets the same timeout.",
         )
-        .renamed_from("first_byte_time").or(defaults.first_byte_ms),
+        .or(defaults.first_byte_ms),
         between_bytes_ms: field(
             "stream_idle_timeout",
             "Longest silence of the upstream in the middle of an answer; models may think that long.",
         )
-        .renamed_from("between_bytes_time").or(defaults.between_bytes_ms),
+        .or(defaults.between_bytes_ms),
         client_ms: field("client_write_timeout", "Longest time in which an agent takes nothing of an answer that is ready for it.")
-            .renamed_from("client_time").or(defaults.client_ms),
+            .or(defaults.client_ms),
         call_ms: field("call_timeout", "Longest time of one call, from its head to the end of its answer.")
-            .renamed_from("call_time").or(defaults.call_ms),
+            .or(defaults.call_ms),
     }
 }
