@@ -13,30 +13,11 @@ use super::{
     run_sums, usage_sums,
 };
 
-/// Migrations to each version, from 1.
-const MIGRATIONS: [&str; 26] = [
-    include_str!("migrations/001.sql"),
-    include_str!("migrations/002.sql"),
-    include_str!("migrations/003.sql"),
-    include_str!("migrations/004.sql"),
-    include_str!("migrations/005.sql"),
-    include_str!("migrations/006.sql"),
-    include_str!("migrations/007.sql"),
-    include_str!("migrations/008.sql"),
-    include_str!("migrations/009.sql"),
-    include_str!("migrations/010.sql"),
-    include_str!("migrations/011.sql"),
-    include_str!("migrations/012.sql"),
-    include_str!("migrations/013.sql"),
-    include_str!("migrations/014.sql"),
-    include_str!("migrations/015.sql"),
-    include_str!("migrations/016.sql"),
-    include_str!("migrations/017.sql"),
-    include_str!("migrations/018.sql"),
-    include_str!("migrations/019.sql"),
-    include_str!("migrations/020.sql"),
-    include_str!("migrations/021.sql"),
-    include_str!("migrations/022.sql"),
+/// Version of the first schema. Its predecessors were never released.
+const FIRST: usize = 23;
+
+/// The first schema, and the migrations to each later version.
+const MIGRATIONS: [&str; 4] = [
     include_str!("migrations/023.sql"),
     include_str!("migrations/024.sql"),
     include_str!("migrations/025.sql"),
@@ -44,7 +25,10 @@ const MIGRATIONS: [&str; 26] = [
 ];
 
 /// Version of the newest schema.
-pub const SCHEMA: usize = MIGRATIONS.len();
+pub const SCHEMA: usize = FIRST + MIGRATIONS.len() - 1;
+
+/// Checksum by which stores and backups know the first schema: that of the migration which completed it.
+const FIRST_CHECKSUM: &str = "29dd5fed2882c0a315747d25eeae32720da900fe55cadfb89e7a84ef6b799649";
 
 const TABLE: &str = "migrations";
 const CREATE: &str = "CREATE TABLE migrations (version BIGINT PRIMARY KEY, checksum TEXT NOT NULL, \
@@ -79,7 +63,10 @@ pub(super) const TABLES: [&str; 20] = [
 
 /// Returns the hash of the migration to `version`, which detects a changed migration.
 pub(super) fn checksum(version: usize) -> Option<String> {
-    let text = MIGRATIONS.get(version.checked_sub(1)?)?;
+    let text = MIGRATIONS.get(version.checked_sub(FIRST)?)?;
+    if version == FIRST {
+        return Some(FIRST_CHECKSUM.to_owned());
+    }
     Some(Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
@@ -97,21 +84,26 @@ pub(super) async fn version(
     if tables == 0 {
         return Ok(0);
     }
-    let applied = sqlx::query("SELECT version, checksum FROM migrations ORDER BY version")
-        .fetch_all(connection)
-        .await
-        .map_err(failed(ACTION))?;
-    for (index, row) in applied.iter().take(SCHEMA).enumerate() {
-        let version = index + 1;
+    let applied =
+        sqlx::query("SELECT version, checksum FROM migrations WHERE version >= $1 ORDER BY version")
+            .bind(i64::try_from(FIRST).unwrap_or(i64::MAX))
+            .fetch_all(connection)
+            .await
+            .map_err(failed(ACTION))?;
+    for (version, row) in (FIRST..=SCHEMA).zip(&applied) {
         let found: String = row.try_get("checksum").map_err(failed(ACTION))?;
         if checksum(version).as_ref() != Some(&found) {
             return Err(Error::Altered { store: store.to_owned(), version });
         }
     }
-    if applied.len() > SCHEMA {
-        return Err(Error::Newer { store: store.to_owned(), found: applied.len(), known: SCHEMA });
+    let found = FIRST + applied.len() - 1;
+    if found < FIRST {
+        return Err(Error::Altered { store: store.to_owned(), version: FIRST });
     }
-    Ok(applied.len())
+    if found > SCHEMA {
+        return Err(Error::Newer { store: store.to_owned(), found, known: SCHEMA });
+    }
+    Ok(found)
 }
 
 /// Prevents other programs from changing the schema until `tx` ends.
@@ -128,9 +120,9 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
     if from == 0 {
         sqlx::raw_sql(CREATE).execute(tx.connection()).await.map_err(failed(action))?;
     }
-    for (index, text) in MIGRATIONS.iter().enumerate().take(to).skip(from) {
-        let version = index + 1;
-        sqlx::raw_sql(*text).execute(tx.connection()).await.map_err(failed(action))?;
+    let migrations = (FIRST..).zip(MIGRATIONS);
+    for (version, text) in migrations.filter(|(version, _)| (from + 1..=to).contains(version)) {
+        sqlx::raw_sql(text).execute(tx.connection()).await.map_err(failed(action))?;
         fill(tx, version).await?;
         sqlx::query("INSERT INTO migrations (version, checksum, applied) VALUES ($1, $2, $3)")
             .bind(i64::try_from(version).unwrap_or(i64::MAX))

@@ -297,7 +297,7 @@ impl OutputStream {
     }
 }
 
-/// Reason why a run failed. An `alias` is a name that earlier versions stored.
+/// Reason why a run failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunErrorCode {

@@ -7,7 +7,7 @@ use platform_core::{
     event::{AgentEvent, Phase},
     priority::Priority,
 };
-use runner_store::{Error, Onto, RunHistory, SCHEMA};
+use runner_store::{Error, Onto, SCHEMA};
 
 use crate::{
     backups::populate,
@@ -16,11 +16,14 @@ use crate::{
 
 crate::on_both!(
     every_released_schema_becomes_the_newest_one,
-    old_endings_migrate_to_todays_form,
     a_store_of_a_later_program_is_refused,
     a_store_that_was_never_released_is_refused,
+    migrations_before_the_first_schema_do_not_count,
     two_programs_at_once_make_one_store,
 );
+
+/// The first schema of a store.
+const FIRST: usize = 23;
 
 fn golden(schema: usize) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/store/golden/schema-{schema}.ndjson"))
@@ -29,7 +32,7 @@ fn golden(schema: usize) -> PathBuf {
 /// A new schema has no golden backup yet: this test writes it once, to be committed.
 #[tokio::test]
 async fn every_schema_has_a_golden_backup() {
-    for schema in (1..=SCHEMA).rev().skip(1) {
+    for schema in FIRST..SCHEMA {
         assert!(golden(schema).exists(), "{} is gone", golden(schema).display());
     }
     if !golden(SCHEMA).exists() {
@@ -42,7 +45,7 @@ async fn every_schema_has_a_golden_backup() {
 
 async fn every_released_schema_becomes_the_newest_one(database: Database) {
     let store = database.open().await;
-    for schema in 1..=SCHEMA {
+    for schema in FIRST..=SCHEMA {
         store.restore(&golden(schema), Onto::Anything).await.unwrap();
         let states = ["ended", "live", "queued"].map(async |run| store.record(&id(run)).await.unwrap());
         let [ended, live, queued] = states;
@@ -52,9 +55,7 @@ async fn every_released_schema_becomes_the_newest_one(database: Database) {
             [ended.run.state.name(), live.run.state.name(), queued.run.state.name()],
             ["succeeded", "preparing", "queued"]
         );
-        // Older schemas have no priorities.
-        let priority = if schema < 4 { Priority::Normal } else { Priority::High };
-        assert_eq!((queued.run.priority, queued.run.queued), (priority, queued.run.created));
+        assert_eq!((queued.run.priority, queued.run.queued), (Priority::High, queued.run.created));
         assert_eq!((ended.answer.as_deref(), live.resources.len()), (Some("answer"), 1));
         // The events are the same now, whichever schema recorded them.
         let events: Vec<_> = history.events.iter().map(|event| event.event().unwrap()).collect();
@@ -65,34 +66,6 @@ async fn every_released_schema_becomes_the_newest_one(database: Database) {
         // A restored store is opened like any other.
         open(&database.address()).await.unwrap();
     }
-}
-
-/// Runs of schema 2 that failed, are open, or have a stored reason to stop. The golden backup contains none of them.
-async fn old_endings_migrate_to_todays_form(database: Database) {
-    let store = database.open().await;
-    let golden = golden(2).with_file_name("schema-2-ends.ndjson");
-    store.restore(&golden, Onto::Anything).await.unwrap();
-    for (run, state, stopping, last) in [
-        ("failed", "failed", None, "error container_failed"),
-        ("timed-out", "timed_out", None, "error timeout"),
-        ("cancelled", "cancelled", None, "error cancelled"),
-        ("running", "running", None, "status running"),
-        ("stopping", "running", Some("\"timeout\""), "status running"),
-        ("settling", "settling", None, "status settling"),
-        // Its agent was about to be stopped before the run was started again.
-        ("anew", "running", None, "status running"),
-    ] {
-        let RunHistory { record, events } = store.history(&id(run)).await.unwrap();
-        assert_eq!((record.run.state.name(), record.stopping.as_deref()), (state, stopping), "{run}");
-        let last_event = match events.last().unwrap().event().unwrap() {
-            AgentEvent::Status { phase } => format!("status {}", phase.name()),
-            AgentEvent::Error { code, .. } => format!("error {}", code.code()),
-            other => panic!("{run}: {other:?}"),
-        };
-        assert_eq!(last_event, last, "{run}: {events:?}");
-        assert!(events.iter().all(|event| event.event().is_ok()), "{run}: {events:?}");
-    }
-    assert_eq!(store.history(&id("anew")).await.unwrap().events.len(), 9);
 }
 
 fn phase(event: &AgentEvent) -> Option<Phase> {
@@ -112,9 +85,19 @@ async fn a_store_of_a_later_program_is_refused(database: Database) {
 
 async fn a_store_that_was_never_released_is_refused(database: Database) {
     database.open().await.close().await;
-    database.behind_its_back("UPDATE migrations SET checksum = 'other' WHERE version = 1").await;
+    database.behind_its_back("UPDATE migrations SET checksum = 'other' WHERE version = 23").await;
     let refused = open(&database.address()).await.unwrap_err();
-    assert!(matches!(refused, Error::Altered { version: 1, .. }), "{refused:?}");
+    assert!(matches!(refused, Error::Altered { version: FIRST, .. }), "{refused:?}");
+}
+
+/// Stores that were made step by step hold the migrations to the first schema, too.
+async fn migrations_before_the_first_schema_do_not_count(database: Database) {
+    database.open().await.close().await;
+    database.behind_its_back("INSERT INTO migrations VALUES (1, 'any', 0)").await;
+    open(&database.address()).await.unwrap().close().await;
+    database.behind_its_back("DELETE FROM migrations WHERE version > 1").await;
+    let refused = open(&database.address()).await.unwrap_err();
+    assert!(matches!(refused, Error::Altered { version: FIRST, .. }), "the control: {refused:?}");
 }
 
 async fn two_programs_at_once_make_one_store(database: Database) {
