@@ -17,11 +17,7 @@ use platform_runtime::{
 };
 
 use crate::{
-    budget::Prices,
-    exchange::{DefaultModels, Snapshot},
-    mask::Mask,
-    metrics::Models,
-    run::RunDefaults,
+    budget::Prices, exchange::Snapshot, mask::Mask, metrics::Models, policy::DefaultModels, run::RunDefaults,
     upstream,
 };
 

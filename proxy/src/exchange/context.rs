@@ -6,11 +6,10 @@ use arc_swap::ArcSwap;
 use http::HeaderValue;
 use platform_core::token::Secrets;
 
-use super::models::DefaultModels;
 use crate::{
     balance_gate::BalanceGate, body_memory::BodyMemoryPool, budget::Prices, clock::CallIds, freezes::Freezes,
-    journal::Committer, mask::Mask, metrics::ForThread, output_rates::OutputRates, registry::RunRegistry,
-    run::Run, run_keys::RunKeys, tool_socket::ToolSocket, upstream::Upstream,
+    journal::Committer, mask::Mask, metrics::ForThread, output_rates::OutputRates, policy::DefaultModels,
+    registry::RunRegistry, run::Run, run_keys::RunKeys, tool_socket::ToolSocket, upstream::Upstream,
 };
 
 /// Part of the configuration that calls use. Immutable; a reload replaces it whole.

@@ -30,7 +30,4 @@ mod silence;
 mod tools;
 mod upstream_error;
 
-pub(crate) use self::{
-    context::{ServeContext, Snapshot},
-    models::DefaultModels,
-};
+pub(crate) use self::context::{ServeContext, Snapshot};

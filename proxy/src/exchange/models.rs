@@ -7,45 +7,14 @@
 //! One shape for both dialects: platform.openai.com/docs/api-reference/models and docs.anthropic.com/en/api/models-list
 //! have no field of the same name with another meaning.
 
-use std::collections::BTreeMap;
-
 use http::{Method, Response, StatusCode, request::Parts};
-use platform_core::{
-    grant::RunGrant,
-    id::{AgentId, ModelName},
-    record::Outcome,
-    refusal::Refusal,
-    route::Route,
-};
-use platform_runtime::settings::Settings;
+use platform_core::{grant::RunGrant, id::ModelName, record::Outcome, refusal::Refusal, route::Route};
 use serde_json::{Value, json};
 
 use super::{body::Body, call::Exchange, context::Snapshot};
 use crate::refusal::Refused;
 
 const LIST: &str = "/v1/models";
-
-/// Models of runs that name none.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct DefaultModels {
-    of_agents: BTreeMap<AgentId, String>,
-    otherwise: Option<String>,
-}
-
-impl DefaultModels {
-    /// Returns those that `settings` name.
-    pub(crate) fn of(settings: &Settings) -> Self {
-        let of_agents = settings.agents.iter();
-        Self {
-            of_agents: of_agents.filter_map(|(id, agent)| Some((id.clone(), agent.model.clone()?))).collect(),
-            otherwise: settings.upstream.default_model.clone(),
-        }
-    }
-
-    fn of_run(&self, grant: &RunGrant) -> Option<&str> {
-        self.of_agents.get(&grant.graph).or(self.otherwise.as_ref()).map(String::as_str)
-    }
-}
 
 /// Returns whether the call asks for models. As on all routes, the target must not name another server.
 pub(super) fn is_models_request(head: &Parts, path: &str) -> bool {
@@ -191,19 +160,5 @@ mod tests {
         ] {
             assert!(!may(&any, id) && !may(&some, id), "{id}");
         }
-    }
-
-    #[test]
-    fn an_agents_own_model_is_its_default() {
-        let grant = |graph: &str| -> RunGrant {
-            serde_json::from_str(&format!(r#"{{"run_id":"r1","account":"a","graph":"{graph}"}}"#)).unwrap()
-        };
-        let models = DefaultModels {
-            of_agents: [(AgentId::parse("sandbox:agent").unwrap(), "own".to_owned())].into(),
-            otherwise: Some("usual".to_owned()),
-        };
-        assert_eq!(models.of_run(&grant("sandbox:agent")), Some("own"));
-        assert_eq!(models.of_run(&grant("sandbox:other")), Some("usual"));
-        assert_eq!(DefaultModels::default().of_run(&grant("sandbox:agent")), None);
     }
 }

@@ -1,9 +1,9 @@
 //! Filters the headers of the upstream's answers: by their names, and by the form of their values.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Response, header, response::Parts};
 use platform_core::name::header as own;
 
-use super::{call::Exchange, redact};
+use super::{body::Body, call::Exchange, redact};
 
 /// Response headers that pass. All others reveal the upstream's insides, or other tenants.
 const PASSED: [HeaderName; 3] =
@@ -22,8 +22,19 @@ const MAX_VALUE: usize = 128;
 const DATE_LENGTH: usize = 29;
 
 impl Exchange {
+    /// Returns a response with the parts of the upstream's `head` that pass, and no body yet.
+    pub(super) fn passed_head(&self, head: &Parts) -> Response<Body> {
+        let mut response = Response::new(Body::from(String::new()));
+        *response.status_mut() = head.status;
+        *response.headers_mut() = self.passed_headers(&head.headers);
+        if let Ok(value) = HeaderValue::from_bytes(&self.call_id().to_ascii()) {
+            response.headers_mut().insert(own::LITELLM_CALL_ID, value);
+        }
+        response
+    }
+
     /// Returns those headers of an answer, good or not, that pass.
-    pub(super) fn passed_headers(&self, from: &HeaderMap) -> HeaderMap {
+    fn passed_headers(&self, from: &HeaderMap) -> HeaderMap {
         let mut headers = HeaderMap::with_capacity(8);
         for name in &PASSED {
             if let Some(value) = from.get(name).filter(|value| self.may_pass(name, value)) {

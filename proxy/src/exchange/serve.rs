@@ -5,7 +5,6 @@ use std::sync::Arc;
 use http::{HeaderName, Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{name, refusal::Refusal, route::Route};
-use platform_runtime::report;
 
 use super::{
     admit,
@@ -21,7 +20,6 @@ use super::{
 };
 use crate::{
     body_memory::BodyPermit,
-    journal::Durable,
     refusal::Refused,
     server::{CallService, IdleTimeouts, Ingress, ListenerKind, Target},
 };
@@ -127,7 +125,7 @@ async fn refuse(
     body: &mut Incoming,
 ) -> Response<Body> {
     let dialect = exchange.route().dialect();
-    wait_until_durable(exchange.refuse(refused)).await;
+    exchange.refuse(refused).wait().await;
     // A client that waits for `100 Continue` need not send its body, and one that was too slow is not waited for.
     if !head.headers.contains_key(header::EXPECT) && refused.timeout.is_none() {
         rewrite::discard(body, &ingress.connection_state).await;
@@ -138,14 +136,6 @@ async fn refuse(
         Body::refusal(&refused.for_gateway(), dialect)
     } else {
         Body::refusal(refused, dialect)
-    }
-}
-
-/// Waits until an answer of Sluicegate's own may be sent. A failed disk does not hold it back: it reports a failure
-/// anyway.
-pub(super) async fn wait_until_durable(record: Durable) {
-    if let Err(error) = record.await {
-        tracing::error!(error = report::chain(&error), "a record may not be on the disk");
     }
 }
 

@@ -30,7 +30,6 @@ use super::{
     call::Exchange,
     identify::split_slot,
     rewrite::{self, BodyLimit},
-    serve::wait_until_durable,
 };
 use crate::{
     body_memory::BodyPermit,
@@ -94,7 +93,7 @@ pub(super) async fn respond(
     exchange.note_answer(&answer);
     let body = exchange.mask().cover(answer.body.clone());
     exchange.forwarded(body.len());
-    wait_until_durable(exchange.settle(Outcome::Complete)).await;
+    exchange.settle(Outcome::Complete).wait().await;
     Ok(response(answer, body, ingress))
 }
 

@@ -17,9 +17,7 @@ use platform_core::{
 };
 use serde::Deserialize;
 
-use super::{
-    body::Body, call::Exchange, forward::Answer, observe, passed, redact, rewrite, serve::wait_until_durable,
-};
+use super::{body::Body, call::Exchange, forward::Answer, passed, redact, rewrite};
 use crate::{
     refusal::{self, Refused},
     server::Ingress,
@@ -75,7 +73,7 @@ pub(super) async fn refuse(mut exchange: Exchange, answer: &Response<Incoming>) 
     let status = answer.status().as_u16();
     tracing::warn!(call = %exchange.call_id(), status, encoding, "the upstream's answer is not that of a model API, or is encoded although that was not asked for");
     let dialect = exchange.route().dialect();
-    wait_until_durable(exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete)).await;
+    exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete).wait().await;
     Body::refusal(&Refusal::UpstreamFailed.into(), dialect)
 }
 
@@ -103,7 +101,7 @@ pub(super) async fn respond(
         if let Some(when) = passed::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
             response.headers_mut().insert(header::RETRY_AFTER, when.clone());
         }
-        wait_until_durable(exchange.settle_mapped(reason, outcome)).await;
+        exchange.settle_mapped(reason, outcome).wait().await;
         return response;
     }
     let snapshot = exchange.context().snapshot.load_full();
@@ -118,7 +116,7 @@ pub(super) async fn respond(
     } else {
         exchange.settle(outcome)
     };
-    wait_until_durable(settled).await;
+    settled.wait().await;
     document(&head, &exchange, redacted)
 }
 
@@ -130,7 +128,7 @@ async fn refuse_access(
     outcome: Outcome,
 ) -> Response<Body> {
     exchange.context().upstream.target().log_refused_access(status);
-    wait_until_durable(exchange.settle_mapped(refused.reason, outcome)).await;
+    exchange.settle_mapped(refused.reason, outcome).wait().await;
     Body::refusal(refused, exchange.route().dialect())
 }
 
@@ -188,18 +186,18 @@ pub(super) async fn replace_document(
             ErrorDetail::Generic if reports_too_long(&text) => Refusal::ContextOverflow,
             ErrorDetail::Generic | ErrorDetail::Upstream => Refusal::UpstreamFailed,
         };
-        wait_until_durable(exchange.settle_mapped(reason, Outcome::StreamError)).await;
+        exchange.settle_mapped(reason, Outcome::StreamError).wait().await;
         return Body::refusal(&reason.into(), dialect);
     };
     let redacted = exchange.mask().cover(redacted.into());
     exchange.forwarded(redacted.len());
-    wait_until_durable(exchange.settle(Outcome::StreamError)).await;
+    exchange.settle(Outcome::StreamError).wait().await;
     document(head, exchange, redacted)
 }
 
 /// Returns a response with the upstream's status and the redacted error `redacted`.
 fn document(head: &Parts, exchange: &Exchange, redacted: Bytes) -> Response<Body> {
-    let mut response = observe::with_head(head, exchange);
+    let mut response = exchange.passed_head(head);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     *response.body_mut() = Body::from(redacted);
     response

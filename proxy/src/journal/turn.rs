@@ -9,7 +9,7 @@ use std::{
     task::{Context, Poll, Waker},
 };
 
-use platform_runtime::sync::Mutex;
+use platform_runtime::{report, sync::Mutex};
 
 use super::Error;
 
@@ -52,6 +52,16 @@ pub(crate) enum Durable {
     Now,
     /// Ready after the commit of a turn.
     After(CommitWait),
+}
+
+impl Durable {
+    /// Waits until an answer of Sluicegate's own may be sent. A failed disk does not hold it back: it reports a failure
+    /// anyway.
+    pub(crate) async fn wait(self) {
+        if let Err(error) = self.await {
+            tracing::error!(error = report::chain(&error), "a record may not be on the disk");
+        }
+    }
 }
 
 /// Wait for a part of a commit.

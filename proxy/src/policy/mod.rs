@@ -1,5 +1,6 @@
 //! Describes what the calls of a run may request, what is written into them, and why one may not pass.
 
+mod default_models;
 mod identification;
 mod rejection;
 mod rejections;
@@ -13,6 +14,7 @@ use platform_core::{
 };
 
 pub(crate) use self::{
+    default_models::DefaultModels,
     identification::Identification,
     rejection::{BARE_ID, Label, Reason, Rejection, SyntaxFault},
     rejections::{MAX_REASONS, Rejections},

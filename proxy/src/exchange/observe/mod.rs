@@ -14,11 +14,10 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Response, header, response::Parts};
+use http::{Response, header};
 use http_body::{Body as _, Frame};
 use hyper::body::Incoming;
 use platform_core::{
-    name::header as own,
     record::{Outcome, Timeout},
     refusal::Refusal,
 };
@@ -28,7 +27,6 @@ use super::{
     body::{Body, BrokenOff},
     call::Exchange,
     forward::Answer,
-    serve::wait_until_durable,
     upstream_error::{self, ErrorDetail},
 };
 use crate::{
@@ -131,7 +129,7 @@ pub(super) async fn respond(
     };
     if has_no_body {
         // hyper never asks for a body that is known to be empty.
-        wait_until_durable(observed.finish(connection)).await;
+        observed.finish(connection).wait().await;
     } else {
         observed.state = State::Streaming(Box::new(body), connection);
         let text = observed.read_ahead().await;
@@ -141,19 +139,8 @@ pub(super) async fn respond(
         }
         observed.ahead = if text.is_empty() { Ahead::None } else { Ahead::Read(text) };
     }
-    let mut response = with_head(&head, &observed.exchange);
+    let mut response = observed.exchange.passed_head(&head);
     *response.body_mut() = Body::Observed(Box::new(observed));
-    response
-}
-
-/// Returns a response with the parts of the upstream's `head` that pass, and no body yet.
-pub(super) fn with_head(head: &Parts, exchange: &Exchange) -> Response<Body> {
-    let mut response = Response::new(Body::from(String::new()));
-    *response.status_mut() = head.status;
-    *response.headers_mut() = exchange.passed_headers(&head.headers);
-    if let Ok(value) = http::HeaderValue::from_bytes(&exchange.call_id().to_ascii()) {
-        response.headers_mut().insert(own::LITELLM_CALL_ID, value);
-    }
     response
 }
 
