@@ -2,6 +2,14 @@
 
 use crate::{budget::Price, money::NanoDollars, record::Tokens};
 
+/// Name of the price of all models without one of their own.
+pub const ANY_MODEL: &str = "*";
+
+/// Looks up the price of `model`: its own, else that of all models.
+pub fn find_price<P>(model: &str, price_of: impl Fn(&str) -> Option<P>) -> Option<P> {
+    price_of(model).or_else(|| price_of(ANY_MODEL))
+}
+
 /// Prices of a model. If several hold for a call, the dearest counts, for each kind of token.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tariff {

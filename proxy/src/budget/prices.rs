@@ -4,11 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use platform_core::{
     control::{ModelPrice, PriceSource},
-    tariff::{Service, Tariff},
+    tariff::{ANY_MODEL, Service, Tariff, find_price},
 };
-
-/// Model whose price holds for all models without one of their own.
-const ANY: &str = "*";
 
 /// Prices, by the model name that a call asks for.
 #[derive(Debug, Clone, Default)]
@@ -69,7 +66,7 @@ impl Prices {
             }
         };
         let shown =
-            self.shown.iter().filter(|_| !self.table.contains_key(ANY)).flat_map(|shown| shown.iter());
+            self.shown.iter().filter(|_| !self.table.contains_key(ANY_MODEL)).flat_map(|shown| shown.iter());
         let shown = shown.filter(|(model, _)| !self.table.contains_key(*model));
         self.table
             .iter()
@@ -80,13 +77,13 @@ impl Prices {
 
     /// Returns the models that have a price of their own in the configuration.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.table.keys().map(String::as_str).filter(|name| *name != ANY)
+        self.table.keys().map(String::as_str).filter(|name| *name != ANY_MODEL)
     }
 
     /// Returns the price of `model`. That of the configuration overrides that of the upstream, which has no name for all
     /// models.
     pub(crate) fn of(&self, model: &str) -> Option<KnownPrice> {
-        let table = self.table.get(model).or_else(|| self.table.get(ANY)).copied();
+        let table = find_price(model, |name| self.table.get(name)).copied();
         let shown = || self.shown.as_ref()?.get(model).copied().map(KnownPrice::Shown);
         table.map(KnownPrice::Table).or_else(shown)
     }

@@ -7,7 +7,7 @@ use platform_core::{
     credits::Credits,
     id::{AccountId, ModelName, ToolName},
     priority::Priority,
-    tariff::Tariff,
+    tariff::{ANY_MODEL, Tariff, find_price},
 };
 
 use super::{SectionName, Settings};
@@ -47,8 +47,8 @@ impl Accounts {
     }
 }
 
-/// Name for all accounts or models that have no entry of their own.
-const ANY: &str = "*";
+/// Name for all accounts that have no entry of their own.
+const ANY_ACCOUNT: &str = "*";
 
 pub(super) fn accounts(root: &Section<'_>) -> Accounts {
     let mut accounts = Accounts::default();
@@ -68,7 +68,7 @@ pub(super) fn accounts(root: &Section<'_>) -> Accounts {
             host_tools: read_host_tools(section),
         };
         match AccountId::parse(id) {
-            _ if id == ANY => accounts.any = account,
+            _ if id == ANY_ACCOUNT => accounts.any = account,
             Ok(id) => drop(accounts.named.insert(id, account)),
             Err(error) => section.reject_itself(error.to_string()),
         }
@@ -130,7 +130,7 @@ pub(super) fn errors(settings: &Settings) -> Vec<ValidationError> {
         (format!("runs.{id}"), &run.grant.budget, models.collect())
     });
     let named = settings.accounts.named.iter().map(|(id, account)| (format!("accounts.{id}"), account));
-    let accounts = named.chain([(format!("accounts.{ANY}"), &settings.accounts.any)]);
+    let accounts = named.chain([(format!("accounts.{ANY_ACCOUNT}"), &settings.accounts.any)]);
     let accounts = accounts.map(|(key, account)| (key, &account.budget, Vec::new()));
     let limited =
         agents.chain(runs).chain(accounts).filter(|(_, budget, _)| budget.cost_nanodollars.is_some());
@@ -150,11 +150,11 @@ fn find_unpriced(settings: &Settings, mut models: Vec<&str>) -> Option<String> {
     models.dedup();
     match models.as_slice() {
         [] if settings.prices.is_empty() && !settings.upstream.model_info => Some(format!(
-            "under a limit of cost only models with a price can be called, and none has one: add [prices.\"MODEL\"], or [prices.\"{ANY}\"] for all"
+            "under a limit of cost only models with a price can be called, and none has one: add [prices.\"MODEL\"], or [prices.\"{ANY_MODEL}\"] for all"
         )),
         [] => None,
         unpriced => Some(format!(
-            "under a limit of cost only models with a price can be called, and it may name {}: add [prices.\"{}\"], or [prices.\"{ANY}\"] for all",
+            "under a limit of cost only models with a price can be called, and it may name {}: add [prices.\"{}\"], or [prices.\"{ANY_MODEL}\"] for all",
             unpriced.join(", "),
             unpriced[0],
         )),
@@ -170,7 +170,7 @@ impl Settings {
 
     /// Returns the price of `model`, and the name under which it is configured.
     pub(super) fn price_of(&self, model: &str) -> Option<(&str, Tariff)> {
-        let found = self.prices.get_key_value(model).or_else(|| self.prices.get_key_value(ANY));
+        let found = find_price(model, |name| self.prices.get_key_value(name));
         found.map(|(name, price)| (name.as_str(), *price))
     }
 }

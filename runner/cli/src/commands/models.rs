@@ -5,16 +5,16 @@ use std::{
     io::{self, Write},
 };
 
-use platform_core::control::{ModelPrice, PriceSource, UpstreamHealth};
+use platform_core::{
+    control::{ModelPrice, PriceSource, UpstreamHealth},
+    tariff::find_price,
+};
 use platform_runtime::{settings::Settings, terminal};
 use runner_control_client::DataPlane;
 use serde::Serialize;
 
 use super::{Context, Error, exit::Exit, table::Table};
 use crate::doctor::{UpstreamProblem, upstream_in_words};
-
-/// Name of the price of all models without one of their own.
-const ANY_MODEL: &str = "*";
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -92,16 +92,20 @@ fn rows(offered: &[String], settings: &Settings, prices: &[ModelPrice]) -> Vec<M
     let named = users.keys().copied().chain(default);
     let mut only_named: Vec<_> = named.filter(|model| !offered.iter().any(|other| other == model)).collect();
     only_named.dedup();
-    let price_of = |model: &str| prices.iter().find(|price| price.model == model);
     let row = |model: &str, offered| ModelRow {
         offered,
         default: default == Some(model),
-        price: price_of(model).or_else(|| price_of(ANY_MODEL)).map(PriceRow::from),
+        price: price_of(model, prices).map(PriceRow::from),
         agents: users.get(model).cloned().unwrap_or_default(),
         model: model.to_owned(),
     };
     let offered = offered.iter().map(|model| row(model, true));
     offered.chain(only_named.into_iter().map(|model| row(model, false))).collect()
+}
+
+/// Returns the price that calls of `model` have.
+fn price_of<'p>(model: &str, prices: &'p [ModelPrice]) -> Option<&'p ModelPrice> {
+    find_price(model, |name| prices.iter().find(|price| price.model == name))
 }
 
 fn table(rows: &[ModelRow]) -> Table<4> {
