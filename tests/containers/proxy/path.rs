@@ -137,7 +137,7 @@ async fn a_terminal_shows_the_answer_word_by_word() {
 async fn a_terminal_shows_progress_until_output() {
     let ask = r#"curl --silent --output /dev/null http://localhost:8080/v1/chat/completions --json '
         { "model": "fake-gap300ms", "stream": true, "messages": [{ "role": "user", "content": "q" }] }'"#;
-    let world = crate::sandbox::world_with(&format!("{ask}; sleep 0.5; echo the answer")).await;
+    let world = crate::sandbox::world_with(&format!("{ask}; sleep 2; echo the answer")).await;
     let shown = world.sluice().on_terminal(&["run", "--agent", "test:sh", "q"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     let text = shown.text();

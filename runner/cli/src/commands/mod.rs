@@ -44,6 +44,7 @@ mod metrics;
 mod models;
 mod palette;
 mod principals;
+mod progress;
 mod record;
 mod reload;
 mod repo;

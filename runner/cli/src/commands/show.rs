@@ -75,10 +75,11 @@ impl Show {
     }
 
     /// Draws the progress line, unless a line of output is unfinished.
-    pub(super) fn tick(&mut self) -> io::Result<()> {
-        match &mut self.status {
-            Some(status) if self.is_at_line_start => status.draw(),
-            _ => Ok(()),
+    pub(super) fn tick(&mut self) {
+        if let Some(status) = &mut self.status
+            && self.is_at_line_start
+        {
+            status.draw();
         }
     }
 
@@ -92,7 +93,7 @@ impl Show {
         }
         match event {
             AgentEvent::TextDelta { delta } if self.style == OutputStyle::Live => {
-                self.clear()?;
+                self.clear();
                 self.streamed += delta;
                 self.is_at_line_start = delta.ends_with('\n');
                 let mut out = io::stdout();
@@ -100,7 +101,7 @@ impl Show {
                 out.flush()
             }
             AgentEvent::Log { stream: OutputStream::Stderr, text } => {
-                self.clear()?;
+                self.clear();
                 self.is_at_line_start = text.ends_with('\n');
                 io::stderr().write_all(self.stderr.clean(text).as_bytes())
             }
@@ -120,22 +121,27 @@ impl Show {
             }
             // Nothing follows the final answer but the result: the progress line is not needed again.
             AgentEvent::AssistantFinal { content, .. } => {
-                self.clear()?;
+                self.clear();
                 self.status = None;
                 self.final_answer(content)
             }
             AgentEvent::Error { .. } | AgentEvent::Done => {
-                self.clear()?;
+                self.clear();
                 self.status = None;
                 Ok(())
             }
-            _ => self.tick(),
+            _ => {
+                self.tick();
+                Ok(())
+            }
         }
     }
 
     /// Clears the progress line.
-    fn clear(&mut self) -> io::Result<()> {
-        self.status.as_mut().map_or(Ok(()), Status::clear)
+    fn clear(&mut self) {
+        if let Some(status) = &mut self.status {
+            status.clear();
+        }
     }
 
     /// Shows what an agent does with a tool, if a person watches.
@@ -145,7 +151,7 @@ impl Show {
 
     /// Shows a line between those of the agent, in a pipe, too.
     fn notice(&mut self, line: &str) -> io::Result<()> {
-        self.clear()?;
+        self.clear();
         let mut err = io::stderr();
         if !self.is_at_line_start {
             writeln!(err)?;

@@ -2,9 +2,8 @@
 
 use std::{
     fs,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
-    time::{Duration, Instant},
 };
 
 use platform_core::{
@@ -19,7 +18,7 @@ use runner_audit::{
 use runner_control_client::{DataPlane, Follow};
 
 use crate::{
-    commands::{Error, error::Misused, exit::Exit},
+    commands::{Error, error::Misused, exit::Exit, progress::ProgressLine},
     plural::counted,
 };
 
@@ -72,12 +71,12 @@ async fn verify_proxy(data_plane: &DataPlane, mut held: Vec<HeldCursor>) -> Resu
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     let mut verifier = Verifier::new(health.journal_id, held);
     verifier.lost(&health.lost);
-    let mut progress = Progress::new();
+    let mut progress = ProgressLine::on_terminal();
     while let Some(line) = lines.next().await? {
         verifier.line(line);
-        progress.draw(&verifier)?;
+        show_progress(&mut progress, &verifier);
     }
-    progress.end()?;
+    drop(progress);
     Ok(verifier.finish(Some(health.journal_seq)))
 }
 
@@ -87,7 +86,7 @@ fn verify_files(dir: &Path, held: Vec<HeldCursor>) -> Result<Verification, Error
     // A copy may lack its id. Then the id in a cursor must do.
     let id = Files::journal_id(dir).or_else(|| held.first().map(|holder| holder.cursor.journal.clone()));
     let mut verifier = Verifier::new(id.unwrap_or_default(), held);
-    let mut progress = Progress::new();
+    let mut progress = ProgressLine::on_terminal();
     while let Some(piece) = files.next_piece().map_err(misused)? {
         match piece {
             Piece::Line(line) => verifier.line(line),
@@ -97,9 +96,9 @@ fn verify_files(dir: &Path, held: Vec<HeldCursor>) -> Result<Verification, Error
                 rest.len()
             )?,
         }
-        progress.draw(&verifier)?;
+        show_progress(&mut progress, &verifier);
     }
-    progress.end()?;
+    drop(progress);
     Ok(verifier.finish(None))
 }
 
@@ -115,33 +114,11 @@ fn text(verification: &Verification) -> Result<String, Error> {
     Ok(text)
 }
 
-/// Interval between two progress messages.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Count of verified records, shown on a terminal.
-struct Progress {
-    is_shown: bool,
-    drawn: Instant,
-}
-
-impl Progress {
-    fn new() -> Self {
-        Self { is_shown: io::stderr().is_terminal(), drawn: Instant::now() }
-    }
-
-    fn draw(&mut self, verifier: &Verifier) -> io::Result<()> {
-        // Reads the clock only now and then, because that takes longer than reading a line.
-        if self.is_shown
-            && verifier.records().is_multiple_of(256)
-            && self.drawn.elapsed() >= PROGRESS_INTERVAL
-        {
-            self.drawn = Instant::now();
-            write!(io::stderr(), "\r{} records\x1b[K", verifier.records())?;
-        }
-        Ok(())
-    }
-
-    fn end(&self) -> io::Result<()> {
-        if self.is_shown { write!(io::stderr(), "\r\x1b[K") } else { Ok(()) }
+/// Shows how many records were verified. Looks only now and then: to read the clock takes longer than to read a line.
+fn show_progress(progress: &mut Option<ProgressLine>, verifier: &Verifier) {
+    if let Some(line) = progress
+        && verifier.records().is_multiple_of(256)
+    {
+        line.draw(|_| format!("{} records", verifier.records()));
     }
 }

@@ -1,7 +1,7 @@
 //! Implements `sluice gateway up` and `sluice gateway down`.
 
 use std::{
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     pin::pin,
     time::Duration,
 };
@@ -9,13 +9,10 @@ use std::{
 use platform_core::id::GatewayId;
 use runner_gateways::managed::{KeptData, ManagedGateway, StartProgress, StartResult};
 use serde_json::json;
-use tokio::time::{Instant, interval_at};
+use tokio::time::interval;
 
 use super::{Context, Error, Exit, GatewayArgument};
-
-/// Duration of a wait after which its time is shown on a terminal, and the interval between two displays.
-const PROGRESS_DELAY: Duration = Duration::from_secs(2);
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+use crate::commands::progress::{ProgressLine, REDRAW_INTERVAL};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct UpArguments {
@@ -84,22 +81,12 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
 /// Waits until the gateway answers, and returns how long that took. A terminal shows the time meanwhile.
 async fn until_ready(managed: &ManagedGateway<'_>, id: &GatewayId) -> Result<Duration, Error> {
     let mut ready = pin!(managed.until_ready());
-    if !io::stderr().is_terminal() {
-        return Ok(ready.await?);
-    }
-    let begun = Instant::now();
-    let mut ticks = interval_at(begun + PROGRESS_DELAY, PROGRESS_INTERVAL);
+    let Some(mut progress) = ProgressLine::on_terminal() else { return Ok(ready.await?) };
+    let mut ticks = interval(REDRAW_INTERVAL);
     loop {
-        // A lost line of progress harms nothing.
         tokio::select! {
-            result = &mut ready => {
-                drop(write!(io::stderr(), "\r\x1b[K"));
-                return Ok(result?);
-            }
-            _ = ticks.tick() => {
-                let elapsed = begun.elapsed().as_secs();
-                drop(write!(io::stderr(), "\r\x1b[K{id} starts: {elapsed} s, until it answers"));
-            }
+            result = &mut ready => return Ok(result?),
+            _ = ticks.tick() => progress.draw(|_| format!("{id} starts, until it answers")),
         }
     }
 }

@@ -2,9 +2,8 @@
 
 use std::{
     fs,
-    io::{self, IsTerminal, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
-    time::{Duration, Instant},
 };
 
 use platform_runtime::{
@@ -21,16 +20,12 @@ use runner_workspace as workspace;
 
 use super::{OutputArguments, roots::check_root};
 use crate::{
-    commands::{Context, Error, error::Misused},
+    commands::{Context, Error, error::Misused, progress::ProgressLine},
     plural::counted,
 };
 
 /// Most names of files with secrets which are printed.
 const MAX_NAMED: usize = 5;
-/// Duration of a copy after which its progress is shown.
-const PROGRESS_DELAY: Duration = Duration::from_secs(1);
-/// Interval between two lines of progress.
-const PROGRESS_INTERVAL: Duration = Duration::from_millis(200);
 
 #[derive(clap::Args, Clone)]
 pub(super) struct FilesArguments {
@@ -126,11 +121,13 @@ impl<'s> Staging<'s> {
     fn stage(&self, request: &RunRequest, selection: &Selection) -> Result<StagedFiles, Error> {
         selection.check_room(&self.stages, self.sandbox.disk_reserve)?;
         self.announce(selection)?;
-        let mut progress = ProgressLine::new(self.output);
-        let staged =
-            Stage::write(&self.stages, &request.run_id, selection, &mut |copied| progress.show(copied));
-        progress.clear();
-        Ok(staged?)
+        let mut progress = if self.output.json { None } else { ProgressLine::on_terminal() };
+        let mut show = |copied| {
+            if let Some(line) = &mut progress {
+                line.draw(|_| copied_text(copied));
+            }
+        };
+        Ok(Stage::write(&self.stages, &request.run_id, selection, &mut show)?)
     }
 
     /// Returns the bounds of the files for the agent of `request`.
@@ -205,37 +202,9 @@ fn check_directory(dir: &Path) -> Result<(), Misused> {
     }
 }
 
-/// Line on a terminal that shows how far a long copy is.
-struct ProgressLine {
-    began: Instant,
-    /// Time of the last line; absent before the first.
-    shown: Option<Instant>,
-    is_shown_at_all: bool,
-}
-
-impl ProgressLine {
-    fn new(output: OutputArguments) -> Self {
-        let is_shown_at_all = !output.json && io::stderr().is_terminal();
-        Self { began: Instant::now(), shown: None, is_shown_at_all }
-    }
-
-    fn show(&mut self, copied: CopyProgress) {
-        let is_due = match self.shown {
-            None => self.began.elapsed() >= PROGRESS_DELAY,
-            Some(at) => at.elapsed() >= PROGRESS_INTERVAL,
-        };
-        if self.is_shown_at_all && is_due {
-            self.shown = Some(Instant::now());
-            let CopyProgress { files, bytes, all_files, all_bytes } = copied;
-            let [bytes, all_bytes] = [bytes, all_bytes].map(size_text);
-            // A lost line of progress harms nothing.
-            drop(write!(io::stderr(), "\r\x1b[Kcopied {files} of {all_files} files, {bytes} of {all_bytes}"));
-        }
-    }
-
-    fn clear(&self) {
-        if self.shown.is_some() {
-            drop(write!(io::stderr(), "\r\x1b[K"));
-        }
-    }
+/// Returns how far a copy is.
+fn copied_text(copied: CopyProgress) -> String {
+    let CopyProgress { files, bytes, all_files, all_bytes } = copied;
+    let [bytes, all_bytes] = [bytes, all_bytes].map(size_text);
+    format!("copied {files} of {all_files} files, {bytes} of {all_bytes}")
 }

@@ -49,8 +49,8 @@ use self::{
     request::read_order,
 };
 use super::{
-    Context, Error, count::parse_count, exit::Exit, git, left::Left, show::Show, status::REDRAW_INTERVAL,
-    wait,
+    Context, Error, count::parse_count, exit::Exit, git, left::Left, progress::REDRAW_INTERVAL,
+    show::Show, wait,
 };
 
 /// Capacity of the channel that carries events from the run to its display.
@@ -334,7 +334,10 @@ fn display_events(
         written = written.and_then(|()| match &next {
             Ok(Some(event)) => show.event(event),
             Ok(None) => Ok(()),
-            Err(_elapsed) => show.tick(),
+            Err(_elapsed) => {
+                show.tick();
+                Ok(())
+            }
         });
         if matches!(next, Ok(None)) {
             return written.map(|()| show);
