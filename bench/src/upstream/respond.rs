@@ -250,7 +250,8 @@ fn count_tokens(call: Call, api: Api, body: &[u8]) -> Response<Playback> {
 
 fn models() -> Bytes {
     let names = std::iter::once("fake").chain(DIRECTIVES.iter().map(|directive| directive.example));
-    let data: Vec<_> = names.map(model).collect();
+    // As LiteLLM lists a pattern: directives take any number, and can be combined.
+    let data: Vec<_> = names.chain(["fake-*"]).map(model).collect();
     json!({ "object": "list", "data": data }).to_string().into()
 }
 

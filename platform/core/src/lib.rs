@@ -8,6 +8,7 @@
 
 pub mod budget;
 pub mod capability;
+pub mod closest;
 pub mod connection;
 pub mod control;
 pub mod credits;

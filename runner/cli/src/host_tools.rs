@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use platform_core::id::ToolName;
+use platform_core::{closest::find_closest, id::ToolName};
 use platform_runtime::{
     config::{About, ValidationError},
     settings::Settings,
@@ -12,9 +12,6 @@ use runner_engine::relay::GitHubAccess;
 use runner_repos::Refresher;
 use runner_store::Store;
 use runner_tools::{GatewayParts, ToolGateway};
-
-/// Most edits between a wrong name and the one that was probably meant.
-const MAX_EDITS: usize = 6;
 
 /// Parts that host tools share with other callers in this process.
 #[derive(Debug)]
@@ -68,29 +65,10 @@ pub(crate) fn unknown_tools(settings: &Settings) -> Vec<ValidationError> {
 }
 
 fn problem(tool: &ToolName, known: &[ToolName]) -> String {
-    let nearest = known.iter().map(|name| (edits(tool.as_str(), name.as_str()), name)).min();
-    match nearest {
-        Some((distance, name)) if distance <= MAX_EDITS => {
-            format!("there is no host tool {tool}; did you mean {name}?")
-        }
-        _ => format!("there is no host tool {tool}: `sluice tools ls` lists them"),
+    match find_closest(tool.as_str(), known.iter().map(ToolName::as_str)) {
+        Some(name) => format!("there is no host tool {tool}; did you mean {name}?"),
+        None => format!("there is no host tool {tool}: `sluice tools ls` lists them"),
     }
-}
-
-/// Returns how many characters have to be added, removed or replaced to make one text of the other.
-fn edits(one: &str, other: &str) -> usize {
-    let other: Vec<_> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (line, from) in one.chars().enumerate() {
-        let mut diagonal = line;
-        row[0] = line + 1;
-        for (column, to) in other.iter().enumerate() {
-            let replaced = diagonal + usize::from(from != *to);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[other.len()]
 }
 
 #[cfg(test)]
@@ -98,14 +76,6 @@ mod tests {
     use platform_runtime::config::Sources;
 
     use super::*;
-
-    #[test]
-    fn edits_are_counted() {
-        for (one, other, expected) in [("", "", 0), ("a", "", 1), ("abc", "axc", 1), ("kitten", "sitting", 3)]
-        {
-            assert_eq!(edits(one, other), expected, "{one} {other}");
-        }
-    }
 
     #[test]
     fn tools_of_a_server_are_known_without_it() {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use platform_core::{
     budget::Budget,
+    closest::suggest_closest,
     grant::Correlation,
     id::{AccountId, AgentId, InvalidId, ModelName, RunId, ToolName},
     money::NanoDollars,
@@ -90,7 +91,7 @@ pub struct OrderLimits {
 #[derive(Debug, thiserror::Error)]
 pub enum OrderError {
     /// The configuration has no such agent.
-    #[error("no agent {agent}; there are: {}", known.iter().map(AgentId::as_str).collect::<Vec<_>>().join(", "))]
+    #[error("{}", unknown_agent(agent, known))]
     UnknownAgent {
         /// Agent that was ordered.
         agent: AgentId,
@@ -152,6 +153,13 @@ pub enum OrderError {
     /// The run's thread cannot be read.
     #[error(transparent)]
     Store(#[from] runner_store::Error),
+}
+
+fn unknown_agent(agent: &AgentId, known: &[AgentId]) -> String {
+    let names: Vec<_> = known.iter().map(AgentId::as_str).collect();
+    let meant = suggest_closest(agent.as_str(), names.iter().copied());
+    let names = names.join(", ");
+    format!("no agent {agent}{meant}; there are: {names}; `sluice agents ls` says which can run")
 }
 
 fn tool_not_granted(tool: &ToolName, agent: &AgentId, lacking: ToolList, tools: &[ToolName]) -> String {

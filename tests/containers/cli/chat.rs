@@ -75,8 +75,9 @@ async fn commands_and_pastes_cost_one_run() {
     command.arg("--config").arg(world.config()).args(AGENT).args(["--thread", "t1"]);
     let answers = [
         (BANNER, "/help\r"),
-        ("Ctrl-C cancels an answer.", "/model other\r"),
-        ("agent test:sh, model other, thread t1", "/agent nope\r"),
+        ("Ctrl-C cancels an answer.", "/model fkae\r"),
+        ("does not offer model fkae (did you mean fake?)", "/model fake-echo\r"),
+        ("agent test:sh, model fake-echo, thread t1", "/agent nope\r"),
         ("sluice: no agent sandbox:nope", "/helm\r"),
         ("sluice: there is no command /helm", "\u{1b}[200~one\rtwo\rthree\u{1b}[201~\r"),
         (ANSWERED, "/quit\r"),

@@ -40,6 +40,8 @@ const CONFIGURATION: &[(&str, &[&str])] = &[
 const REQUESTS: &[(&str, &[&str])] = &[
     ("an unknown agent", &["run", "--agent", "no:one", "q"]),
     ("a name that is not an agent", &["run", "--agent", "reviewer", "q"]),
+    ("a mistyped agent", &["run", "--agent", "test:shh", "q"]),
+    ("a mistyped model", &["run", "--model", "fkae", "q"]),
     ("a model with a blank", &["run", "--model", "two words", "q"]),
     ("an empty question", &["run", ""]),
     ("a workspace of everything", &["run", "--workspace", "/", "q"]),

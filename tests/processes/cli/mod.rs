@@ -6,6 +6,7 @@ mod configuration;
 mod init;
 mod input;
 mod limits;
+mod mistyped;
 mod models;
 mod principals;
 mod references;

@@ -23,10 +23,14 @@ pub(crate) use self::{
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// No recipe has this name.
-    #[error("no agent {name}; there are: {known} (an agent of your own is an entry of the configuration)")]
+    #[error(
+        "no agent {name}{meant}; there are: {known} (an agent of your own is an entry of the configuration)"
+    )]
     Unknown {
         /// Name that was asked for.
         name: String,
+        /// Question for the name that was probably meant, or nothing.
+        meant: String,
         /// Names of all recipes.
         known: String,
     },

@@ -43,6 +43,7 @@ mod man;
 mod metrics;
 mod models;
 mod palette;
+mod preflight;
 mod principals;
 mod progress;
 mod record;

@@ -195,7 +195,7 @@ fn model_reason(agent: &Agent, model: Option<&str>, facts: &HostFacts) -> Option
 }
 
 /// Returns whether `offer` covers `model`; `*` in it stands for any text.
-fn offers(offer: &str, model: &str) -> bool {
+pub fn offers(offer: &str, model: &str) -> bool {
     match offer.split_once('*') {
         Some((begin, end)) => {
             model.len() >= begin.len() + end.len() && model.starts_with(begin) && model.ends_with(end)

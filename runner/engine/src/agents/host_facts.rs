@@ -66,8 +66,11 @@ impl Probes {
 
     /// Looks up everything that `agents` need. Cannot fail: an unavailable backend is a fact, too.
     pub async fn probe(&self, agents: &BTreeMap<AgentId, Agent>) -> HostFacts {
-        let (docker, models, gateways) =
-            tokio::join!(timeout(DOCKER_TIMEOUT, self.docker(agents)), self.models(), self.gateways(agents));
+        let (docker, models, gateways) = tokio::join!(
+            timeout(DOCKER_TIMEOUT, self.docker(agents)),
+            fetch_offered_models(&self.data_plane),
+            self.gateways(agents)
+        );
         let timed_out =
             |_elapsed| Err(format!("Docker did not answer within {} s", DOCKER_TIMEOUT.as_secs()));
         let docker = docker.map_or_else(timed_out, |answer| answer.map_err(|error| report::chain(&error)));
@@ -105,12 +108,13 @@ impl Probes {
         }
         Ok(missing)
     }
+}
 
-    async fn models(&self) -> Option<Vec<String>> {
-        match timeout(MODELS_TIMEOUT, self.data_plane.upstream()).await {
-            Ok(Ok(UpstreamHealth::Ready { models, .. })) if !models.is_empty() => Some(models),
-            _ => None,
-        }
+/// Returns the models that the upstream offers. Returns `None` if it offers none, or `data_plane` cannot ask it now.
+pub async fn fetch_offered_models(data_plane: &DataPlane) -> Option<Vec<String>> {
+    match timeout(MODELS_TIMEOUT, data_plane.upstream()).await {
+        Ok(Ok(UpstreamHealth::Ready { models, .. })) if !models.is_empty() => Some(models),
+        _ => None,
     }
 }
 

@@ -14,9 +14,9 @@ use platform_runtime::settings::{Agent, DEFAULT_AGENT, is_optional};
 use serde_json::{Value, json};
 
 pub use self::{
-    block_reason::{BlockReason, block_reasons},
+    block_reason::{BlockReason, block_reasons, offers},
     catalog::Catalog,
-    host_facts::{HostFacts, Probes},
+    host_facts::{HostFacts, Probes, fetch_offered_models},
 };
 
 /// An agent, and the reasons that block it.

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use platform_core::id::ModelName;
+use platform_core::{closest::suggest_closest, id::ModelName};
 use platform_runtime::{report, settings::Image, terminal};
 use runner_control_client::{self as data_plane, DataPlane};
 use serde_json::json;
@@ -210,7 +210,8 @@ fn find(name: &str) -> Result<Recipe, Error> {
         Some(at) => Ok(recipes.swap_remove(at)),
         None => {
             let known: Vec<_> = recipes.into_iter().map(|recipe| recipe.name).collect();
-            Err(agent_images::Error::Unknown { name: name.to_owned(), known: known.join(", ") }.into())
+            let meant = suggest_closest(name, known.iter().map(String::as_str));
+            Err(agent_images::Error::Unknown { name: name.to_owned(), meant, known: known.join(", ") }.into())
         }
     }
 }

@@ -21,6 +21,7 @@ use platform_runtime::{
     terminal,
 };
 use runner_audit::advice;
+use runner_control_client::DataPlane;
 use runner_engine::{
     context::EngineHandles,
     order::{OrderLimits, OrderedAgent, RunOrder},
@@ -38,6 +39,7 @@ use self::{
 use super::{
     Context, Error,
     exit::Exit,
+    preflight,
     run::{OutputArguments, connect, execute_request, new_run_id, parse_agent},
 };
 
@@ -82,8 +84,13 @@ struct Chat<'c> {
 }
 
 pub(super) async fn chat(context: &Context, mut arguments: Arguments) -> Result<Exit, Error> {
+    let settings = &context.settings;
     // Before a person is asked for a message.
-    OrderedAgent::find(&context.settings, &arguments.agent, arguments.model.clone())?;
+    OrderedAgent::find(settings, &arguments.agent, arguments.model.clone())?;
+    if let Some(model) = &arguments.model {
+        let data_plane = DataPlane::at(&settings.proxy.control_socket());
+        preflight::check_model(settings, &data_plane, model).await?;
+    }
     let thread = match arguments.thread.take() {
         Some(thread) => thread,
         None => ExternalId::parse(&format!("chat-{:08x}", random::bits() & 0xffff_ffff))?,
@@ -119,7 +126,7 @@ impl Chat<'_> {
                 Typed::Nothing => {}
                 Typed::Message => exit = self.answer(message).await?,
                 Typed::Command(Command::Quit) => return Ok(exit),
-                Typed::Command(command) => self.follow(command)?,
+                Typed::Command(command) => self.follow(command).await?,
                 Typed::Unusable(reason) => tell(&reason)?,
             }
         }
@@ -145,7 +152,7 @@ impl Chat<'_> {
     }
 
     /// Follows a command of a person. The agent and the model of later messages change only if they fit each other.
-    fn follow(&mut self, command: Command) -> Result<(), Error> {
+    async fn follow(&mut self, command: Command) -> Result<(), Error> {
         let (agent, model) = match command {
             Command::Help | Command::Quit => return Ok(io::stderr().write_all(HELP.as_bytes())?),
             Command::Model(None) | Command::Agent(None) => return self.show_banner(),
@@ -153,13 +160,17 @@ impl Chat<'_> {
             // Another agent has a model of its own.
             Command::Agent(Some(agent)) => (agent, None),
         };
-        match OrderedAgent::find(&self.context.settings, &agent, model.clone()) {
-            Ok(_) => {
-                (self.arguments.agent, self.arguments.model) = (agent, model);
-                self.show_banner()
-            }
-            Err(error) => tell(&report::chain(&error)),
+        let settings = &self.context.settings;
+        if let Err(error) = OrderedAgent::find(settings, &agent, model.clone()) {
+            return tell(&report::chain(&error));
         }
+        if let Some(model) = &model
+            && let Err(error) = preflight::check_model(settings, &self.engine.data_plane, model).await
+        {
+            return tell(&report::chain(&error));
+        }
+        (self.arguments.agent, self.arguments.model) = (agent, model);
+        self.show_banner()
     }
 
     /// Shows a person who answers, and how to learn more.
@@ -175,7 +186,8 @@ impl Chat<'_> {
     }
 
     async fn answer(&self, question: String) -> Result<Exit, Error> {
-        let request = self.order(question)?.request(&self.context.settings, &self.engine.store).await?;
+        let settings = &self.context.settings;
+        let request = self.order(question)?.request(settings, &self.engine.store).await?;
         let output = OutputArguments { json: false, raw: self.arguments.raw };
         let cancel = CancellationToken::new();
         let stop = signalled(RunBy::Person)?;

@@ -22,7 +22,7 @@ use runner_engine::{
 use runner_model::conversation::Message;
 
 use super::{Arguments, new_run_id};
-use crate::commands::{Context, Error, error::Misused};
+use crate::commands::{Context, Error, error::Misused, preflight};
 
 /// Reads the order that the arguments describe.
 pub(super) async fn read_order(
@@ -36,7 +36,12 @@ pub(super) async fn read_order(
         Err(OrderError::NoModel { agent }) => {
             arguments.model = Some(only_model(data_plane, &agent).await?);
         }
-        found => drop(found?),
+        found => {
+            drop(found?);
+            if let Some(model) = &arguments.model {
+                preflight::check_model(settings, data_plane, model).await?;
+            }
+        }
     }
     Ok(RunOrder {
         limits: limits(&arguments)?,

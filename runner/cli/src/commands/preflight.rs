@@ -1,0 +1,73 @@
+//! Refuses orders that only the data plane knows to be futile: their model does not exist.
+//!
+//! A data plane that does not answer, or does not know, refuses nothing here. The calls of the run are still checked.
+
+use std::time::Duration;
+
+use platform_core::{
+    closest::suggest_closest,
+    control::{ModelPrice, ShownPrices},
+    id::ModelName,
+    tariff::ANY_MODEL,
+};
+use platform_runtime::settings::Settings;
+use runner_control_client::DataPlane;
+use runner_engine::agents::{fetch_offered_models, offers};
+use tokio::time::timeout;
+
+use super::error::Misused;
+
+/// Longest wait for what the data plane knows of prices.
+const PRICES_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Checks that the model of an order exists: the upstream offers it, or the configuration names it.
+pub(super) async fn check_model(
+    settings: &Settings,
+    data_plane: &DataPlane,
+    model: &ModelName,
+) -> Result<(), Misused> {
+    let named: Vec<_> = named_models(settings).collect();
+    if named.contains(&model.as_str()) {
+        return Ok(());
+    }
+    let Some(offered) = fetch_offered_models(data_plane).await else { return Ok(()) };
+    if offered.iter().any(|offer| offers(offer, model.as_str())) {
+        return Ok(());
+    }
+    // LiteLLM may show the price of a model that it does not list.
+    let prices = known_prices(data_plane).await.unwrap_or_default();
+    if prices.iter().any(|price| price.model == model.as_str()) {
+        return Ok(());
+    }
+    let listed = offered.iter().map(String::as_str).filter(|offer| !offer.contains('*'));
+    Err(Misused(unknown_model(model, listed.chain(named))))
+}
+
+/// Returns the models that the configuration names.
+fn named_models(settings: &Settings) -> impl Iterator<Item = &str> {
+    let agents = settings.agents.values();
+    let of_agents =
+        agents.flat_map(|agent| agent.models.iter().map(ModelName::as_str).chain(agent.model.as_deref()));
+    let priced = settings.prices.keys().map(String::as_str).filter(|name| *name != ANY_MODEL);
+    let free = settings.billing.free_models.iter().map(ModelName::as_str);
+    let limited = settings.models.keys().map(String::as_str);
+    let default = settings.upstream.default_model.as_deref();
+    of_agents.chain(priced).chain(free).chain(limited).chain(default)
+}
+
+/// Returns the prices that limits count with, once the data plane knows those of the upstream.
+async fn known_prices(data_plane: &DataPlane) -> Option<Vec<ModelPrice>> {
+    let ask = async {
+        let shown = data_plane.health().await.ok()?.upstream_prices;
+        let is_known = matches!(shown, ShownPrices::Off | ShownPrices::Read | ShownPrices::Refused);
+        if is_known { data_plane.prices().await.ok() } else { None }
+    };
+    timeout(PRICES_TIMEOUT, ask).await.ok().flatten()
+}
+
+fn unknown_model<'m>(model: &ModelName, known: impl Iterator<Item = &'m str>) -> String {
+    let meant = suggest_closest(model.as_str(), known);
+    format!(
+        "the upstream does not offer model {model}{meant}; `sluice models` lists models, and [prices.\"{model}\"] admits one that the upstream takes without listing it"
+    )
+}
