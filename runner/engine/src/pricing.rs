@@ -34,8 +34,20 @@ pub enum Unpriced {
 /// # Errors
 /// [`Unpriced`], if none can.
 pub(crate) fn check_price(settings: &Settings, request: &RunRequest) -> Result<(), Unpriced> {
+    check_price_by(settings, request, |model| settings.may_have_price(model))
+}
+
+/// Checks the same with what `has_price` says of models: a caller may know the prices that the upstream shows.
+///
+/// # Errors
+/// [`Unpriced`], if no call can pass.
+pub fn check_price_by(
+    settings: &Settings,
+    request: &RunRequest,
+    has_price: impl Fn(&str) -> bool,
+) -> Result<(), Unpriced> {
     let model = &request.spec.model;
-    if model.is_empty() || settings.may_have_price(model) {
+    if model.is_empty() || has_price(model) {
         return Ok(());
     }
     let model = model.clone();

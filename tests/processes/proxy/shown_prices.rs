@@ -203,6 +203,30 @@ async fn the_dearest_deployment_counts() {
     }
 }
 
+/// Submits a run in `world` with more arguments. Returns the exit code and the code of its error.
+async fn submit(world: &World, more: &[&str]) -> (Option<i32>, Value) {
+    let arguments = [&["run", "--detach", "--json"], more, &["q"]].concat();
+    let outcome = world.sluice().run(&arguments).await;
+    (outcome.code, outcome.result()["error"]["code"].clone())
+}
+
+/// The order is refused, and not its first call. Only what the upstream has shown counts.
+#[tokio::test]
+async fn an_order_without_a_price_is_refused() {
+    let world = showing(usual(), CAPPED).await;
+    for limit in [&["--cost", "1"][..], &["--account", "capped"]] {
+        assert_eq!(submit(&world, limit).await, (Some(2), json!("model_unpriced")), "{limit:?}");
+        let priced = submit(&world, &[limit, &["--model", MODEL]].concat()).await;
+        assert_eq!(priced, (Some(0), Value::Null), "the control: {limit:?}");
+    }
+    assert_eq!(submit(&world, &[]).await, (Some(0), Value::Null), "without a limit");
+
+    world.upstream.show_model_info(StatusCode::INTERNAL_SERVER_ERROR, "");
+    reload(&world).await;
+    until(&world, ShownPrices::Failed).await;
+    assert_eq!(submit(&world, &["--cost", "1"]).await, (Some(0), Value::Null), "not certain");
+}
+
 /// LiteLLM fills in 0 where it knows no price.
 #[tokio::test]
 async fn a_zero_is_a_price_if_it_is_configured() {

@@ -104,7 +104,7 @@ fn rows(offered: &[String], settings: &Settings, prices: &[ModelPrice]) -> Vec<M
 }
 
 /// Returns the price that calls of `model` have.
-fn price_of<'p>(model: &str, prices: &'p [ModelPrice]) -> Option<&'p ModelPrice> {
+pub(super) fn price_of<'p>(model: &str, prices: &'p [ModelPrice]) -> Option<&'p ModelPrice> {
     find_price(model, |name| prices.iter().find(|price| price.model == name))
 }
 

@@ -1,4 +1,4 @@
-//! Refuses orders that only the data plane knows to be futile: their model does not exist.
+//! Refuses orders that only the data plane knows to be futile: their model does not exist, or has no price.
 //!
 //! A data plane that does not answer, or does not know, refuses nothing here. The calls of the run are still checked.
 
@@ -12,10 +12,15 @@ use platform_core::{
 };
 use platform_runtime::settings::Settings;
 use runner_control_client::DataPlane;
-use runner_engine::agents::{fetch_offered_models, offers};
+use runner_engine::{
+    agents::{fetch_offered_models, offers},
+    order::OrderError,
+    pricing::check_price_by,
+    request::RunRequest,
+};
 use tokio::time::timeout;
 
-use super::error::Misused;
+use super::{error::Misused, models::price_of};
 
 /// Longest wait for what the data plane knows of prices.
 const PRICES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -41,6 +46,20 @@ pub(super) async fn check_model(
     }
     let listed = offered.iter().map(String::as_str).filter(|offer| !offer.contains('*'));
     Err(Misused(unknown_model(model, listed.chain(named))))
+}
+
+/// Checks that calls of the run's model have a price, if a limit of cost applies and the upstream has shown its prices.
+pub(super) async fn check_shown_price(
+    settings: &Settings,
+    data_plane: &DataPlane,
+    request: &RunRequest,
+) -> Result<(), OrderError> {
+    // Only a run with a limit asks the data plane.
+    if check_price_by(settings, request, |_| false).is_ok() {
+        return Ok(());
+    }
+    let Some(prices) = known_prices(data_plane).await else { return Ok(()) };
+    Ok(check_price_by(settings, request, |model| price_of(model, &prices).is_some())?)
 }
 
 /// Returns the models that the configuration names.

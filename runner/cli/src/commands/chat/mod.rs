@@ -188,6 +188,7 @@ impl Chat<'_> {
     async fn answer(&self, question: String) -> Result<Exit, Error> {
         let settings = &self.context.settings;
         let request = self.order(question)?.request(settings, &self.engine.store).await?;
+        preflight::check_shown_price(settings, &self.engine.data_plane, &request).await?;
         let output = OutputArguments { json: false, raw: self.arguments.raw };
         let cancel = CancellationToken::new();
         let stop = signalled(RunBy::Person)?;

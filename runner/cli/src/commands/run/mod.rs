@@ -49,7 +49,7 @@ use self::{
     request::read_order,
 };
 use super::{
-    Context, Error, count::parse_count, exit::Exit, git, left::Left, progress::REDRAW_INTERVAL,
+    Context, Error, count::parse_count, exit::Exit, git, left::Left, preflight, progress::REDRAW_INTERVAL,
     show::Show, wait,
 };
 
@@ -170,6 +170,7 @@ pub(super) async fn run(context: &Context, arguments: Arguments) -> Result<Exit,
     let order = read_order(context, &data_plane, arguments).await?;
     let store = context.serving_store().await?;
     let mut request = order.request(settings, &store).await?.part_of(caller);
+    preflight::check_shown_price(settings, &data_plane, &request).await?;
     let staging = Staging::of(context, output);
     if detach {
         staging.add(&mut request, &files)?;
