@@ -18,7 +18,7 @@ crate::on_both!(
     every_released_schema_becomes_the_newest_one,
     a_store_of_a_later_program_is_refused,
     a_store_that_was_never_released_is_refused,
-    migrations_before_the_first_schema_do_not_count,
+    migrations_before_the_first_do_not_count,
     two_programs_at_once_make_one_store,
 );
 
@@ -91,7 +91,7 @@ async fn a_store_that_was_never_released_is_refused(database: Database) {
 }
 
 /// Stores that were made step by step hold the migrations to the first schema, too.
-async fn migrations_before_the_first_schema_do_not_count(database: Database) {
+async fn migrations_before_the_first_do_not_count(database: Database) {
     database.open().await.close().await;
     database.behind_its_back("INSERT INTO migrations VALUES (1, 'any', 0)").await;
     open(&database.address()).await.unwrap().close().await;
