@@ -1,11 +1,11 @@
-//! Refuses orders that only the data plane knows to be futile: their model does not exist, or has no price.
+//! Refuses orders that only the data plane knows to be futile: their model is mistyped, or has no price.
 //!
 //! A data plane that does not answer, or does not know, refuses nothing here. The calls of the run are still checked.
 
 use std::time::Duration;
 
 use platform_core::{
-    closest::suggest_closest,
+    closest::find_closest,
     control::{ModelPrice, ShownPrices},
     id::ModelName,
     tariff::ANY_MODEL,
@@ -25,7 +25,8 @@ use super::{error::Misused, models::price_of};
 /// Longest wait for what the data plane knows of prices.
 const PRICES_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Checks that the model of an order exists: the upstream offers it, or the configuration names it.
+/// Checks that the model of an order is not mistyped: the upstream or the configuration names it, or none that is close.
+/// An upstream may take models that it does not list, such as LiteLLM by a pattern.
 pub(super) async fn check_model(
     settings: &Settings,
     data_plane: &DataPlane,
@@ -45,7 +46,17 @@ pub(super) async fn check_model(
         return Ok(());
     }
     let listed = offered.iter().map(String::as_str).filter(|offer| !offer.contains('*'));
-    Err(Misused(unknown_model(model, listed.chain(named))))
+    let listed = listed.chain(named).filter(|name| !are_versions(model.as_str(), name));
+    let Some(meant) = find_closest(model.as_str(), listed) else { return Ok(()) };
+    Err(Misused(format!(
+        "the upstream does not offer model {model} (did you mean {meant}?); `sluice models` lists models, and [prices.\"{model}\"] admits one that the upstream takes without listing it"
+    )))
+}
+
+/// Returns whether two names differ in numbers alone. A newer version may be listed later than it is offered.
+fn are_versions(one: &str, other: &str) -> bool {
+    let letters = |name: &str| name.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+    letters(one) == letters(other)
 }
 
 /// Checks that calls of the run's model have a price, if a limit of cost applies and the upstream has shown its prices.
@@ -82,11 +93,4 @@ async fn known_prices(data_plane: &DataPlane) -> Option<Vec<ModelPrice>> {
         if is_known { data_plane.prices().await.ok() } else { None }
     };
     timeout(PRICES_TIMEOUT, ask).await.ok().flatten()
-}
-
-fn unknown_model<'m>(model: &ModelName, known: impl Iterator<Item = &'m str>) -> String {
-    let meant = suggest_closest(model.as_str(), known);
-    format!(
-        "the upstream does not offer model {model}{meant}; `sluice models` lists models, and [prices.\"{model}\"] admits one that the upstream takes without listing it"
-    )
 }
