@@ -7,6 +7,16 @@ pub(super) enum Backend {
     Postgres,
 }
 
+/// Purpose of a lock on the row that names the host. A transaction that will change the row takes the stronger lock at
+/// once. Two transactions that first shared the lock would deadlock.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum RowLock {
+    /// No other transaction changes the row.
+    Keep,
+    /// This transaction changes the row.
+    Change,
+}
+
 impl Backend {
     /// Returns the statement that begins a writing transaction. SQLite has one writer. The transaction waits for its
     /// turn at the beginning: later, after a read, it could only fail.
@@ -70,6 +80,29 @@ impl Backend {
                 "LOCK TABLE runs, events, resources, cursors, principals, turns, calls, receipts, top_ups, balances, ledger_rows, reconciliations, tool_calls, accepted_tools, usage_sums, refusal_sums, run_sums, browser_sessions, pool, hosts IN ACCESS EXCLUSIVE MODE",
             ),
         }
+    }
+
+    /// Returns the end of a query that locks the row of the run that it finds. Others skip that row meanwhile. SQLite has
+    /// one writer.
+    pub(super) const fn lock_run(self) -> &'static str {
+        match self {
+            Self::Sqlite => "",
+            Self::Postgres => " FOR UPDATE OF runs SKIP LOCKED",
+        }
+    }
+
+    /// Returns the end of a query that locks the rows that it finds. SQLite has one writer.
+    pub(super) const fn lock_row(self, lock: RowLock) -> &'static str {
+        match (self, lock) {
+            (Self::Sqlite, _) => "",
+            (Self::Postgres, RowLock::Keep) => " FOR SHARE",
+            (Self::Postgres, RowLock::Change) => " FOR UPDATE",
+        }
+    }
+
+    /// Returns whether programs can notify each other over the database.
+    pub(super) const fn has_channels(self) -> bool {
+        matches!(self, Self::Postgres)
     }
 
     /// Returns the statement that lets one program at a time order runs of the installation `$1`. So no other program

@@ -14,7 +14,6 @@ use sqlx::AssertSqlSafe;
 
 use super::{
     RetryWhen, Store, Tx, Worker,
-    backend::Backend,
     error::{Error, failed},
     queue::waiting,
     row::{Run, columns},
@@ -144,11 +143,7 @@ impl Store {
     /// Claims the first run that the query of `claim` selects, if there is one.
     async fn claim_first(&self, mut tx: Tx, claim: &Claim<'_>) -> Result<Option<Run>, Error> {
         let action = "claim a run";
-        // Other workers skip the locked row.
-        let lock = match self.backend {
-            Backend::Sqlite => "",
-            Backend::Postgres => " FOR UPDATE OF runs SKIP LOCKED",
-        };
+        let lock = self.backend.lock_run();
         let until = tx.after(claim.span);
         let candidates = claim.candidates;
         let statement = AssertSqlSafe(format!("{CLAIM}{candidates} LIMIT 1{lock}{CLAIM_END}"));

@@ -9,7 +9,7 @@ use sqlx::{AssertSqlSafe, any::AnyRow};
 
 use super::{
     RetryWhen, Store, Tx, UnixMillis,
-    backend::Backend,
+    backend::RowLock,
     error::{Error, failed},
     identity::{HostId, HostIdentity, Served},
     row::{number, parsed, text},
@@ -30,17 +30,6 @@ pub enum Adopted {
         unfinished: u64,
     },
 }
-
-/// Purpose of a lock on the row that names the host. A transaction that will change the row takes the stronger lock at
-/// once. Two transactions that first shared the lock would deadlock.
-#[derive(Debug, Clone, Copy)]
-enum RowLock {
-    /// No other transaction changes the row.
-    Keep,
-    /// This transaction changes the row.
-    Change,
-}
-
 const FIND: &str = "SELECT host, name, since, seen FROM hosts WHERE installation = $1";
 /// Inserts the row of an installation, or keeps an existing one; returns the row.
 const SET_IF_NONE: &str = "INSERT INTO hosts (installation, host, name, since, seen, lease_until) VALUES ($1, $2, $3, $4, $4, $4) \
@@ -213,13 +202,9 @@ impl Store {
 }
 
 impl Tx {
-    /// Returns the host that the store serves, and locks its row. SQLite has one writer and needs no lock.
+    /// Returns the host that the store serves, and locks its row.
     async fn find_host(&mut self, installation: &str, lock: RowLock) -> Result<Option<Served>, Error> {
-        let lock = match (self.backend, lock) {
-            (Backend::Sqlite, _) => "",
-            (Backend::Postgres, RowLock::Keep) => " FOR SHARE",
-            (Backend::Postgres, RowLock::Change) => " FOR UPDATE",
-        };
+        let lock = self.backend.lock_row(lock);
         let row = sqlx::query(AssertSqlSafe(format!("{FIND}{lock}"))).bind(installation);
         let row = row.fetch_optional(self.connection()).await;
         let row = row.map_err(failed("read which host the store serves"))?;

@@ -19,10 +19,7 @@ pub(super) const NOTIFY: &str = "SELECT CAST(pg_notify($1, $2) AS TEXT)";
 
 /// Returns the channel of an installation; `None` if the database has no channels. Postgres allows 63 bytes.
 pub(super) fn channel(backend: Backend, installation: &InstallationId) -> Option<Arc<str>> {
-    match backend {
-        Backend::Sqlite => None,
-        Backend::Postgres => Some(format!("sluice.{installation}").into()),
-    }
+    backend.has_channels().then(|| format!("sluice.{installation}").into())
 }
 
 /// Notification, as one process sends it to the others.

@@ -61,7 +61,7 @@ pub enum Error {
     Docker(#[from] docker::Error),
     /// The image does not support warm containers.
     #[error(
-        "containers of image {image} do not wait for a start file: an image that does names its entrypoint on the label `{}` and has no command; or set `warm` to 0",
+        "containers of image {image} do not wait for a start file: an image that does names its entrypoint on the label `{}` and has no command; or set `warm_pool_size` to 0",
         platform_core::name::label::ENTRYPOINT
     )]
     NeverWaits {
