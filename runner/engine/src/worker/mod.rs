@@ -46,13 +46,13 @@ pub enum AtEnd {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store cannot be opened.
-    #[error("the store")]
+    #[error("cannot use the store")]
     Store(#[from] store::Error),
     /// Docker does not answer.
-    #[error("Docker")]
+    #[error("cannot use Docker")]
     Docker(#[from] docker::Error),
     /// The directory of workspaces cannot be used.
-    #[error("workspaces")]
+    #[error("cannot use the workspaces")]
     Workspaces(#[from] workspace::Error),
 }
 
