@@ -19,7 +19,7 @@ pub struct Settings {
     pub tls: Option<Arc<rustls::ClientConfig>>,
     /// Rights that this client requests. If a gateway grants fewer, that is a final error.
     pub scopes: Scopes,
-    /// Provider of the gateway's configuration that a turn's model belongs to, unless the turn has a slot of its own.
+    /// Provider of the gateway's configuration that a turn's model belongs to, unless the turn has its own slot.
     /// Without it a model's name goes to the gateway unchanged, and the gateway reads the part before the first `/` as
     /// a provider.
     pub provider: Option<GatewayProvider>,

@@ -20,7 +20,7 @@ use crate::{
     budget::Spending,
 };
 
-/// All known accounts: those with a budget of their own, and those that called.
+/// All known accounts: those with their own budget, and those that called.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     /// Budgets of the configuration.
@@ -73,7 +73,7 @@ impl Accounts {
         Arc::clone(&self.spending.entry(account.clone()).or_insert_with(new))
     }
 
-    /// Returns whether `account` has a budget of its own, a run, or a call in the journal.
+    /// Returns whether `account` has its own budget, a run, or a call in the journal.
     pub(crate) fn contains(&self, account: &AccountId) -> bool {
         self.spending.contains_key(account)
     }

@@ -164,7 +164,7 @@ pub struct Config {
     pub(crate) upstream: Arc<upstream::Target>,
     /// `Bearer …`; marked sensitive, so that it is not printed.
     pub(crate) authorization: Option<HeaderValue>,
-    /// `Bearer …` of the key that mints keys; marked sensitive. Each run has a key of its own if there is one.
+    /// `Bearer …` of the key that mints keys; marked sensitive. Each run has its own key if there is one.
     pub(crate) admin: Option<HeaderValue>,
     /// Secrets that run tokens are signed with.
     pub(crate) secrets: Arc<Secrets>,

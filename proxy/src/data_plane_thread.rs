@@ -1,4 +1,4 @@
-//! Runs the data-plane threads: one single-threaded runtime each, with an upstream pool of its own.
+//! Runs the data-plane threads: one single-threaded runtime each, with its own upstream pool.
 //!
 //! A run's socket belongs to one thread, which binds it and serves every call on it. A connection to a gateway or to the
 //! shared listener belongs to the thread that it was handed to. So no call wakes another thread. Control sends commands
@@ -41,7 +41,7 @@ const MAX_QUEUED_COMMANDS: usize = 64;
 enum Command {
     /// Open a run at a socket, and report the result.
     Open(OpenRun, oneshot::Sender<Result<(), socket::Error>>),
-    /// Serve a gateway at a socket of its own, and report the result.
+    /// Serve a gateway at its own socket, and report the result.
     OpenGateway(OpenGateway, oneshot::Sender<Result<(), socket::Error>>),
     /// Accept calls on the listener that runs share.
     Listen,

@@ -1,4 +1,4 @@
-//! Tests the real OpenClaw in a sandbox of its own for each run, with only the model scripted.
+//! Tests the real OpenClaw in its own sandbox for each run, with only the model scripted.
 
 use std::{collections::BTreeSet, fs, path::Path, time::Duration};
 

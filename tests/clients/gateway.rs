@@ -147,7 +147,7 @@ async fn an_upstream_that_fails_is_named(bridge: &Gateway) {
     }
 }
 
-/// Checks a turn with a slot, which is a provider of its own.
+/// Checks a turn with a slot, which is its own provider.
 async fn a_turn_can_be_bound_to_a_provider(bridge: &Gateway) {
     let told = run(bridge, by_slot(turn("slotted", "Say something."), "fake-words5")).await;
     assert_eq!(told.answer().split_whitespace().count(), 5, "{told:?}");

@@ -1,6 +1,6 @@
 //! Tests Sluicegate with the real LiteLLM between it and the scripted upstream.
 //!
-//! LiteLLM takes seconds to start, and each test is a process of its own. So there are few tests, and each covers many
+//! LiteLLM takes seconds to start, and each test is its own process. So there are few tests, and each covers many
 //! cases with one LiteLLM.
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails, with the place")]

@@ -79,7 +79,7 @@ async fn each_sessions_calls_carry_its_own_headers() {
     gateway.stop().await;
 }
 
-/// Checks that a sub-agent's calls have no headers: it is a session of its own. The session that receives its result
+/// Checks that a sub-agent's calls have no headers: it is its own session. The session that receives its result
 /// has them.
 async fn what_a_sub_agent_calls_has_none(client: &mut GatewayClient, upstream: &ScriptedUpstream) {
     let id = session_id(client, "parent").await;

@@ -85,7 +85,7 @@ async fn only_the_paired_client_is_let_in() {
     let key = world.path().join("there.key").metadata().unwrap().permissions().mode();
     assert_eq!(key & 0o777, 0o600);
 
-    // Each run opens a connection of its own, with only the token and the key.
+    // Each run opens its own connection, with only the token and the key.
     for id in ["r3", "r4"] {
         let done = run(&world, "there", id).await;
         assert_eq!(done.code, Some(0), "{done:?}\n{}", gateway.log());

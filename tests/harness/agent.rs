@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::canary::Flow;
 
-/// A client of one address. Every request has a connection of its own.
+/// A client of one address. Every request has its own connection.
 #[derive(Debug, Clone)]
 pub struct Agent {
     address: Address,

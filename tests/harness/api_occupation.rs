@@ -26,7 +26,7 @@ pub struct ApiOccupation {
 /// Outcome of an occupation.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Occupied {
-    /// Duration of `GET /api/v1/runs` of a principal, each on a connection of its own, without strangers.
+    /// Duration of `GET /api/v1/runs` of a principal, each on its own connection, without strangers.
     pub alone: Times,
     /// The same beside them.
     pub beside_strangers: Times,

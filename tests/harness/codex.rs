@@ -19,7 +19,7 @@ pub enum CodexLogin {
     Account,
 }
 
-/// A Codex with a home of its own.
+/// A Codex with its own home.
 #[derive(Debug)]
 pub struct Codex {
     home: TempDir,

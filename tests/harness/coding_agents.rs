@@ -101,7 +101,7 @@ impl AgentUpstream {
     }
 
     /// Returns the codes of a run whose model's answers break off. LiteLLM translates the answers of some APIs as a
-    /// whole: it answers with an error of its own.
+    /// whole: it answers with its own error.
     const fn cut_codes(self) -> &'static [&'static str] {
         match self {
             Self::Scripted => &["model_unavailable"],

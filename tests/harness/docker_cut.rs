@@ -14,7 +14,7 @@ use std::{
 
 use crate::docker_gate::{DOCKER, relay};
 
-/// Relay of Docker's API on a socket of its own, which serves until the process ends.
+/// Relay of Docker's API on its own socket, which serves until the process ends.
 #[derive(Debug)]
 pub struct CuttingDocker {
     socket: PathBuf,

@@ -15,7 +15,7 @@ use std::{
 /// Docker's own socket.
 pub(crate) const DOCKER: &str = "/var/run/docker.sock";
 
-/// Relay of Docker's API on a socket of its own, which serves until the process ends.
+/// Relay of Docker's API on its own socket, which serves until the process ends.
 #[derive(Debug)]
 pub struct DockerGate {
     socket: PathBuf,

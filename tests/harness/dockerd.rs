@@ -95,7 +95,7 @@ impl Dockerd {
     pub async fn again(&mut self, containers: Containers) {
         assert!(self.daemon.is_none(), "it runs");
         let log = File::options().create(true).append(true).open(self.dir.join("log")).unwrap();
-        // It has a network namespace of its own: without a bridge it would remove that of another daemon.
+        // It has its own network namespace: without a bridge it would remove that of another daemon.
         let mut command = Command::new("unshare");
         command.args(["--net", "--", "dockerd"]);
         for (option, name) in [("--data-root", "data"), ("--exec-root", "exec"), ("--pidfile", "pid")] {

@@ -78,7 +78,7 @@ impl Soak {
     }
 
     /// Makes a call in every round, at the same time as the other callers, and returns the failures. So each call needs
-    /// a connection of its own, which is idle since the round before.
+    /// its own connection, which is idle since the round before.
     async fn call(self, agent: Agent, caller: usize, began: Instant) -> Vec<String> {
         let period = Duration::from_millis(self.hold_ms + self.gap_ms);
         let mut failures = Vec::new();

@@ -42,7 +42,7 @@ impl Shown {
     }
 }
 
-/// Runs `command` on a terminal of its own, and answers each question when it is shown. Returns what the terminal shows.
+/// Runs `command` on its own terminal, and answers each question when it is shown. Returns what the terminal shows.
 ///
 /// # Panics
 /// If it fails, is silent for long, or does not ask a question.

@@ -1,4 +1,4 @@
-//! A world of its own for each test: a scripted upstream, a real proxy, temporary paths.
+//! Its own world for each test: a scripted upstream, a real proxy, temporary paths.
 
 use std::{
     fs,

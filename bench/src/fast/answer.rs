@@ -72,7 +72,7 @@ pub(super) const STREAM_END: &[u8] = concat!(
 )
 .as_bytes();
 
-/// Returns one event as a chunk of its own, with the time of its writing in nanoseconds of [`clock`].
+/// Returns one event as its own chunk, with the time of its writing in nanoseconds of [`clock`].
 pub(super) fn event() -> Vec<u8> {
     let event = format!(
         "data: {{\"id\":\"f\",\"object\":\"chat.completion.chunk\",\"model\":\"fast\",\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\" word\"}}}}],\"t\":\"{:019}\"}}\n\n",

@@ -40,7 +40,7 @@ pub struct Hop {
     pub upstream: SocketAddr,
     /// Directory for files that are written
     pub dir: PathBuf,
-    /// Number of threads, each with a runtime of its own
+    /// Number of threads, each with its own runtime
     #[arg(long, default_value_t = 1)]
     pub threads: usize,
     /// PEM file of the authority of an upstream that speaks TLS

@@ -41,7 +41,7 @@ pub async fn paced(
     Ok(all)
 }
 
-/// Sends each connection in turn the due time of its next request. Runs in a thread of its own, because a runtime's
+/// Sends each connection in turn the due time of its next request. Runs in its own thread, because a runtime's
 /// timer has a resolution of milliseconds.
 fn pace(dues: &[Sender<u64>], gap: Duration, span: Duration) {
     let (start, start_ns) = (Instant::now(), clock::nanos());

@@ -1,5 +1,5 @@
 //! Starts Sluicegate: the real `sluice-proxy` with one thread, as the other peers have one worker. One run is
-//! registered, on a socket of its own or by its token.
+//! registered, on its own socket or by its token.
 
 use std::{
     fs, io,

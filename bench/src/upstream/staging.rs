@@ -15,7 +15,7 @@ use super::{
 pub(super) enum Beat {
     /// A pause.
     Pause(Duration),
-    /// A flush of everything sent so far to the socket, so that it is a write of its own.
+    /// A flush of everything sent so far to the socket, so that it is its own write.
     Flush,
     /// Bytes for the connection.
     Send(Bytes, Kind),

@@ -249,7 +249,7 @@ impl Workload {
         }
     }
 
-    /// Returns the clients of runs that each have a token, and a target of their own where the peer has one. Beside
+    /// Returns the clients of runs that each have a token, and their own target where the peer has one. Beside
     /// several threads, all use the address that these share.
     fn clients_of_runs(&self, peer: &Running, runs: usize, connections: usize) -> io::Result<Vec<Client>> {
         let mut clients = Vec::new();

@@ -3,7 +3,7 @@
 use super::{Environment, Load, Workload};
 use crate::request;
 
-/// Runs, each with a token and an account of its own.
+/// Runs, each with a token and its own account.
 const RUNS: usize = 32;
 /// Connections of each run.
 const CONNECTIONS: usize = 8;

@@ -88,7 +88,7 @@ pub enum ShownPrices {
 /// Price that calls of a model have under the usual service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelPrice {
-    /// Name that calls ask for; `*` stands for all models without a price of their own.
+    /// Name that calls ask for; `*` stands for all models without their own price.
     pub model: String,
     /// Source of the price.
     pub source: PriceSource,

@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
 };
 
-/// Prints `error` and its causes, each on a line of its own.
+/// Prints `error` and its causes, each on its own line.
 pub fn error(program: &str, error: &dyn Error) {
     let mut text = format!("{program}: {error}\n");
     let mut cause = error.source();

@@ -47,7 +47,7 @@ enum Accounts {
     Shared,
 }
 
-/// Measures the mark and the line of a call, each in a turn of its own. Threads share the journal and its chain.
+/// Measures the mark and the line of a call, each in its own turn. Threads share the journal and its chain.
 pub(crate) fn journal() {
     let line: JournalLine =
         serde_json::from_str(include_str!("../../tests/golden/journal-line.json")).unwrap();
@@ -79,7 +79,7 @@ fn journaled(writer: &Records, record: &ExchangeRecord, step: JournalStep) -> Du
     }
 }
 
-/// Measures the reservation and settlement of a call. Each thread has a run of its own, as in the proxy.
+/// Measures the reservation and settlement of a call. Each thread has its own run, as in the proxy.
 pub(crate) fn budget() {
     let size = CallSize { input: 1000, output: 500, answers: 1 };
     let price = Price { input: NanoDollars(250), output: NanoDollars(1000), ..Price::default() };
@@ -123,7 +123,7 @@ fn thread_counts() -> impl Iterator<Item = usize> {
     iter::successors(Some(1), |count| Some(count * 2)).take_while(move |count| *count < cores).chain([cores])
 }
 
-/// Runs `work` for each subject on a thread of its own, all at the same time. Returns the mean of their times.
+/// Runs `work` for each subject on its own thread, all at the same time. Returns the mean of their times.
 fn on_threads<S: Sync>(subjects: &[S], work: impl Fn(&S) -> Duration + Sync) -> Duration {
     let start = Barrier::new(subjects.len());
     let timed = |subject| {

@@ -75,7 +75,7 @@ impl Prices {
             .collect()
     }
 
-    /// Returns the models that have a price of their own in the configuration.
+    /// Returns the models that have their own price in the configuration.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.table.keys().map(String::as_str).filter(|name| *name != ANY_MODEL)
     }

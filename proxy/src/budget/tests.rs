@@ -276,7 +276,7 @@ proptest! {
     }
 }
 
-/// Threads that all want the last tokens; a count of their own says what is held at any moment.
+/// Threads that all want the last tokens; their own count says what is held at any moment.
 #[test]
 fn concurrent_reservations_stay_within_a_limit() {
     const LIMIT: u64 = 100_000;

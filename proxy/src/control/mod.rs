@@ -1,4 +1,4 @@
-//! Serves the control plane's requests to the data plane, over a unix socket of its own.
+//! Serves the control plane's requests to the data plane, over its own unix socket.
 //!
 //! The socket lies in a directory that is mounted nowhere. The kernel identifies the peer; the messages are
 //! [`platform_core::control`]. Runs on the main thread: it can be slow without slowing a call.

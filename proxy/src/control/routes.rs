@@ -153,7 +153,7 @@ async fn register(control: &Arc<Control>, run_id: RunId, body: Incoming) -> Resu
         );
         return Err(Error::Invalid(problem));
     }
-    // In a task of its own: a client that gives up waiting must not leave the run half open.
+    // In its own task: a client that gives up waiting must not leave the run half open.
     let control = Arc::clone(control);
     let registering = task::spawn("registering a run", async move { control.runs.register(register).await });
     Ok(json(&registering.await.map_err(|_panicked| Error::Failed("registering the run"))??))
@@ -165,7 +165,7 @@ async fn open_gateway(
     body: Incoming,
 ) -> Result<ControlResponse, Error> {
     let listener: GatewayListener = parse_body(body, "a gateway's socket").await?;
-    // In a task of its own: a client that gives up waiting must not leave it half open.
+    // In its own task: a client that gives up waiting must not leave it half open.
     let control = Arc::clone(control);
     let opening =
         task::spawn("opening a gateway", async move { control.runs.open_gateway(gateway, listener).await });
@@ -173,7 +173,7 @@ async fn open_gateway(
 }
 
 async fn close_gateway(control: &Arc<Control>, gateway: GatewayId) -> Result<ControlResponse, Error> {
-    // In a task of its own, as in `open_gateway`.
+    // In its own task, as in `open_gateway`.
     let control = Arc::clone(control);
     let closing = task::spawn("closing a gateway", async move { control.runs.close_gateway(&gateway).await });
     closing.await.map_err(|_panicked| Error::Failed("closing the gateway's socket"))??;
@@ -282,7 +282,7 @@ async fn close(control: &Arc<Control>, run_id: &RunId, uri: &Uri) -> Result<Cont
     let holder = Holder { attempt, epoch };
     let drain = milliseconds(uri, "drain_ms")?
         .unwrap_or(control.config.load().settings.proxy.drain_timeout.duration());
-    // In a task of its own: a client that gives up waiting must not leave the run half closed.
+    // In its own task: a client that gives up waiting must not leave the run half closed.
     let control = Arc::clone(control);
     let closed = run_id.clone();
     let closing =

@@ -1,7 +1,7 @@
 //! Finds the run that a call belongs to.
 //!
 //! On a run's own socket that is the run, and nothing that the caller says matters. On the shared listener
-//! the caller has to prove its run. The proof is a signed run token, in a header of its own or as the API key
+//! the caller has to prove its run. The proof is a signed run token, in its own header or as the API key
 //! of any SDK. Where gateways are served, it may also be a W3C trace id (w3.org/TR/trace-context) or a slot
 //! in the path. Control registers these two for a live run. Two proofs that disagree are refused. A gateway's
 //! own socket is such a listener, and a proof is bound to the listener that it was granted for. A trace id of

@@ -64,7 +64,7 @@ impl Exchange {
     }
 }
 
-/// Returns when a client may try again. LiteLLM puts its provider's headers under a name of its own, which no SDK
+/// Returns when a client may try again. LiteLLM puts its provider's headers under its own name, which no SDK
 /// reads.
 pub(super) fn retry_after(from: &HeaderMap) -> Option<&HeaderValue> {
     let value = from.get(header::RETRY_AFTER).or_else(|| from.get(own::LITELLM_PROVIDER_RETRY_AFTER));

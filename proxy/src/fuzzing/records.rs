@@ -25,7 +25,7 @@ impl Records {
         (0..threads).map(|index| Committer::new(Arc::clone(&journal), index).map(Self)).collect()
     }
 
-    /// Reserves space for a call's `record` and marks the call in flight, in a turn of its own. Returns `None` if there
+    /// Reserves space for a call's `record` and marks the call in flight, in its own turn. Returns `None` if there
     /// is not a space.
     ///
     /// # Errors
@@ -37,7 +37,7 @@ impl Records {
         Ok(Some(InFlight(space)))
     }
 
-    /// Appends the line of a call that was marked, in a turn of its own. The call's mark means nothing then.
+    /// Appends the line of a call that was marked, in its own turn. The call's mark means nothing then.
     pub fn append(&self, record: ExchangeRecord, InFlight(space): InFlight) {
         drop(self.0.append(record, Some(space), ()));
         self.0.end_turn();

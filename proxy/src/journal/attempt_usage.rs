@@ -1,4 +1,4 @@
-//! Sums up the usage of a run's latest attempt. Each attempt has a budget of its own, so earlier ones do not count.
+//! Sums up the usage of a run's latest attempt. Each attempt has its own budget, so earlier ones do not count.
 
 use std::cmp::Ordering;
 

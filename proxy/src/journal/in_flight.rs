@@ -1,6 +1,6 @@
 //! Marks calls in flight: a mark is the record that a call gets if the proxy dies now.
 //!
-//! A mark is written before the call's first byte goes upstream. Each data-plane thread has a file of its own, so that
+//! A mark is written before the call's first byte goes upstream. Each data-plane thread has its own file, so that
 //! no thread waits for another's write. A file holds slots of one size, allocated beforehand, each for one call at a
 //! time. Marks of one turn lie side by side and are written together. A slot begins with the length of its content, 0
 //! for nothing. A checksum distinguishes a whole mark from one that a failing machine tore, which was never relied on.

@@ -1,4 +1,4 @@
-//! Maintains the journal in a thread of its own.
+//! Maintains the journal in its own thread.
 //!
 //! The thread writes the sums of refused calls, clears stale marks, retries failed ones, makes checkpoints, and ends and
 //! removes old segments, once a second. It prepares the journal's growth whenever that is wanted.

@@ -1,6 +1,6 @@
 //! Writes the journal: one line per call, appended before the call's last bytes leave.
 //!
-//! The journal is NDJSON in files of a directory of its own. Lines are sequenced and hash-chained over all files: each
+//! The journal is NDJSON in files of its own directory. Lines are sequenced and hash-chained over all files: each
 //! line holds the SHA-256 of the one before it. [`platform_core::record`] defines the fields of a line.
 //!
 //! A call takes a [`SpaceReservation`] before it is admitted, and marks itself before its first byte goes upstream. It

@@ -1,4 +1,4 @@
-//! Lists the models that have a series of their own: those the configuration names. All others count as `other`, so
+//! Lists the models that have their own series: those the configuration names. All others count as `other`, so
 //! that no agent can create a series.
 
 use platform_core::untrusted::JournalText;

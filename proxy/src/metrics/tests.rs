@@ -1,4 +1,4 @@
-//! Tests that every label has a counter of its own, and that Prometheus can read the text.
+//! Tests that every label has its own counter, and that Prometheus can read the text.
 
 use std::{sync::Arc, time::Duration};
 

@@ -48,7 +48,7 @@ pub(super) const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         Refusal::OutcomeUnknown | Refusal::ToolAnswerTooLarge => {
             (StatusCode::BAD_GATEWAY, SERVER, Retry::Never)
         }
-        // Only clients with a token of their own ever see these: a gateway would lock its provider.
+        // Only clients with their own token ever see these: a gateway would lock its provider.
         Refusal::TokenMissing
         | Refusal::TokenMalformed
         | Refusal::TokenExpired
@@ -70,7 +70,7 @@ pub(super) const fn row(refusal: Refusal) -> (StatusCode, &'static str, Retry) {
         Refusal::UpstreamUnreachable | Refusal::UpstreamUnavailable => {
             (StatusCode::SERVICE_UNAVAILABLE, SERVER, Retry::After(1))
         }
-        // SDKs send it again after a pause of their own. Host tools have `OutcomeUnknown` for this.
+        // SDKs send it again after their own pause. Host tools have `OutcomeUnknown` for this.
         Refusal::UpstreamReset => (StatusCode::BAD_GATEWAY, SERVER, Retry::Safe),
         Refusal::UpstreamFailed => (StatusCode::BAD_GATEWAY, SERVER, Retry::Never),
         Refusal::UpstreamTimeout => (StatusCode::GATEWAY_TIMEOUT, SERVER, Retry::Never),

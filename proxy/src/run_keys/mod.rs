@@ -1,4 +1,4 @@
-//! Gives each run a key of its own at the upstream, with the run's budget as a second limit.
+//! Gives each run its own key at the upstream, with the run's budget as a second limit.
 //!
 //! A key is minted by the first call of a run, and deleted after the run's end, by its alias. The alias is on the disk
 //! before the key exists, so a crash loses no key: the next proxy deletes it. The key itself is in memory only. A run

@@ -54,7 +54,7 @@ impl Gateways {
 }
 
 impl Runs {
-    /// Serves a gateway at a socket of its own; when this returns, it can connect. Not cancel safe.
+    /// Serves a gateway at its own socket; when this returns, it can connect. Not cancel safe.
     pub(crate) async fn open_gateway(
         &self,
         gateway: GatewayId,

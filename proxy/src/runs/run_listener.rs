@@ -8,7 +8,7 @@ use platform_runtime::{report, settings::StaticRun, socket};
 /// Listener on which a run's calls arrive.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum RunListener {
-    /// A socket in a directory of its own.
+    /// A socket in its own directory.
     Directory(SocketDir),
     /// A socket at a path of the configuration.
     Path(PathBuf),
@@ -39,7 +39,7 @@ impl RunListener {
         }
     }
 
-    /// Returns whether it has a directory of its own, and that exists.
+    /// Returns whether it has its own directory, and that exists.
     pub(super) fn dir_exists(&self) -> bool {
         self.dir().is_some_and(|dir| dir.path.exists())
     }

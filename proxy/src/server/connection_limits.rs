@@ -110,7 +110,7 @@ impl ConnectionLimits {
             descriptors: Arc::new(ConnectionLimit::new(descriptors)),
             connections: Arc::new(ConnectionLimit::new(all)),
             shared: ListenerLimits {
-                // Clients of that listener must not be able to shut out those with a socket of their own.
+                // Clients of that listener must not be able to shut out those with their own socket.
                 connections: Arc::new(ConnectionLimit::new(u64::from(caps.max_shared).min(all.div_ceil(2)))),
                 heads: Arc::new(HeadMemory::new(caps.max_header_memory_per_listener)),
             },

@@ -26,7 +26,7 @@ pub(super) fn log_connection_end<C: CallService, S: ClientStream>(
 ) {
     let reason = match end {
         ConnectionEnd::Closed(Ok(())) | ConnectionEnd::Abandoned => None,
-        // An answer may be under way, and the call has a record of its own.
+        // An answer may be under way, and the call has its own record.
         ConnectionEnd::Evicted if ingress.connection_state.has_call() => None,
         // The client has its answer already, in place of hyper's own.
         ConnectionEnd::Closed(Err(error)) if error.is_parse_too_large() => Some(Refusal::HeadTooLarge),

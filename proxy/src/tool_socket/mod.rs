@@ -1,6 +1,6 @@
 //! Passes calls of host tools to the control plane, over its tool socket.
 //!
-//! Each call has a connection of its own, and dropping it cancels the call. The process that listens must run as a
+//! Each call has its own connection, and dropping it cancels the call. The process that listens must run as a
 //! trusted user. Another one could take the place of the control plane, and read what agents send to it. Nothing is ever
 //! sent twice.
 

@@ -128,7 +128,7 @@ impl Upstream {
         send_on(connection, request).await
     }
 
-    /// Sends `request` on a connection of its own, also where the circuit is down: for a check by an operator.
+    /// Sends `request` on its own connection, also where the circuit is down: for a check by an operator.
     pub(crate) async fn send_on_new_connection(
         &self,
         mut request: Request<Pieces>,

@@ -1,4 +1,4 @@
-//! Asks the upstream with a key of its own. Callers get the documents that it answers with, and never the key.
+//! Asks the upstream with its own key. Callers get the documents that it answers with, and never the key.
 
 use bytes::Bytes;
 use http::{

@@ -73,7 +73,7 @@ impl EventParser {
             self.read(text, &mut emit);
         }
         if rest.is_empty() {
-            // Between CR and LF it would make a line of its own of the LF.
+            // Between CR and LF it would make its own line of the LF.
             return;
         }
         if std::mem::take(&mut self.after_cr) && rest.first() == Some(&b'\n') {

@@ -186,7 +186,7 @@ struct ReceiptPageView<'r> {
     next_cursor: Option<String>,
 }
 
-/// Receipt of a call. Never changed: a correction is a receipt of its own, with the difference.
+/// Receipt of a call. Never changed: a correction is its own receipt, with the difference.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Receipt)]
 #[serde(rename_all = "camelCase")]

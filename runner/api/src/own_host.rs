@@ -47,7 +47,7 @@ fn check_host(headers: &HeaderMap, origins: &Origins) -> Result<(), Error> {
     }
 }
 
-/// Checks a request for a page or its files. A link of another site may lead to a page, in a window of its own: the page
+/// Checks a request for a page or its files. A link of another site may lead to a page, in its own window: the page
 /// has no data, and its requests come without the cookie's help of that site.
 pub(crate) fn check_page_headers(
     method: &Method,

@@ -1,4 +1,4 @@
-//! Accepts connections, opens their TLS sessions, and serves them on a thread of its own.
+//! Accepts connections, opens their TLS sessions, and serves them on its own thread.
 
 use std::{
     io,
@@ -121,7 +121,7 @@ impl Api {
         self.tls.clone()
     }
 
-    /// Serves requests on a thread of its own until the stop of `context`, and then ends what is open.
+    /// Serves requests on its own thread until the stop of `context`, and then ends what is open.
     ///
     /// # Errors
     /// If the thread cannot be started.

@@ -216,7 +216,7 @@ impl DataPlane {
         self.request(Method::PUT, &path, None::<&()>).await.map(|Confirmation {}| ())
     }
 
-    /// Opens a listener for a gateway, on a socket of its own.
+    /// Opens a listener for a gateway, on its own socket.
     pub async fn open_gateway(
         &self,
         gateway: &GatewayId,

@@ -83,7 +83,7 @@ impl TreeRoot {
         rustix::fs::openat(CWD, tree, flags, Mode::empty()).map(Self)
     }
 
-    /// Opens the directory `relative` as a tree of its own.
+    /// Opens the directory `relative` as its own tree.
     ///
     /// # Errors
     /// As [`Self::open_beneath`].

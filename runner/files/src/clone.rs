@@ -63,7 +63,7 @@ const KEPT_SECTIONS: [&str; 2] = ["[core]", "[extensions]"];
 /// Largest content that is compared to find uncommitted changes; larger ones count by size.
 const MAX_COMPARED_SIZE: ByteSize = ByteSize::mib(64);
 
-/// Clone of a repository in a directory of its own, removed on drop.
+/// Clone of a repository in its own directory, removed on drop.
 #[derive(Debug)]
 pub struct FreshClone {
     dir: UnfinishedDir,

@@ -18,7 +18,7 @@ pub(crate) enum Feature {
     Plugin,
     /// A gateway of `sluice gateway up`.
     Managed,
-    /// A container of its own for each run: `services/sandbox-openclaw`.
+    /// Its own container for each run: `services/sandbox-openclaw`.
     Image,
 }
 

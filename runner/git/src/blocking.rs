@@ -4,7 +4,7 @@ use tokio::task::spawn_blocking;
 
 use crate::error::Error;
 
-/// Runs `work` on a thread of its own.
+/// Runs `work` on its own thread.
 ///
 /// # Errors
 /// [`Error::Thread`] if the thread ended early.

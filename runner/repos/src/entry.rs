@@ -26,7 +26,7 @@ pub struct RepoEntry {
     pub depth: u32,
     /// Time between two syncs without a refresh.
     pub period: Millis,
-    /// File with the token, in a directory of its own.
+    /// File with the token, in its own directory.
     pub token_file: Option<PathBuf>,
     /// Image of `git-sync`.
     pub image: Image,

@@ -1,4 +1,4 @@
-//! registry keeps the entries of mirrored repositories, each in a file of its own.
+//! registry keeps the entries of mirrored repositories, each in its own file.
 
 use std::{
     collections::BTreeMap,

@@ -1,6 +1,6 @@
 //! Keeps browser sessions: a browser acts for a principal without its token, until the session or the token ends.
 //!
-//! A session names the token with which its person signed in. So it ends with that token, without a step of its own:
+//! A session names the token with which its person signed in. So it ends with that token, without its own step:
 //! when the token is rotated, or its principal revoked.
 
 use std::time::Duration;

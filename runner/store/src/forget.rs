@@ -1,6 +1,6 @@
 //! Removes the texts of ended runs: questions, answers, messages of failures and what agents printed. The run itself
 //! stays, with its usage, its times and the end of its events, because receipts refer to it. Does not remove files: a kept
-//! workspace has a time of its own. That of a thread is no longer kept once the thread has no turn, and the reaper
+//! workspace has its own time. That of a thread is no longer kept once the thread has no turn, and the reaper
 //! removes it.
 
 use std::collections::BTreeMap;

@@ -275,7 +275,7 @@ impl Store {
 
     async fn begin_with(&self, statement: &'static str) -> Result<Tx, Error> {
         let action = "begin a transaction";
-        // A task of its own ends even if the caller is cancelled, and then drops the transaction, which rolls it back.
+        // Its own task ends even if the caller is cancelled, and then drops the transaction, which rolls it back.
         // sqlx itself returns a connection to the pool within a transaction if its `BEGIN` is cancelled under way.
         let pool = self.pool.clone();
         let begun = task::spawn("begin", async move { pool.begin_with(statement).await });

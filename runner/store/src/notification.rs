@@ -1,7 +1,7 @@
 //! Tells other processes of changed runs, with `NOTIFY` on Postgres. SQLite has nothing like it.
 //!
 //! Postgres delivers the notifications of a transaction when it commits, and those of one that fails never. Each
-//! installation has a channel of its own, so others that share the database hear nothing of it.
+//! installation has its own channel, so others that share the database hear nothing of it.
 
 use std::sync::Arc;
 

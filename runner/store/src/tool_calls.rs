@@ -4,7 +4,7 @@
 //! before the tool acts. One that was left executing by a process that is gone may have had its effect: it is
 //! [`ToolCallState::Unknown`], and is never begun again. Results are kept of calls that write or needed
 //! an approval, because a repeated call gets them. Those of other calls are not kept: such a call runs again when it is
-//! repeated, and each time has a row of its own.
+//! repeated, and each time has its own row.
 //!
 //! Each change of a call's state is an event of its run, in the same transaction, while the run has not ended.
 

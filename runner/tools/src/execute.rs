@@ -1,6 +1,6 @@
 //! execute runs a call: it checks the run and the arguments, and stores what happened.
 //!
-//! A call that writes is stored before the tool acts. It runs to its end in a task of its own, whatever becomes of its
+//! A call that writes is stored before the tool acts. It runs to its end in its own task, whatever becomes of its
 //! client and its run. A call that reads ends with its client, or with its run. A call that needs an approval waits for it
 //! first, and then runs as one that writes.
 

@@ -4,7 +4,7 @@ use tokio::task::spawn_blocking;
 
 use super::error::Error;
 
-/// Runs `work` on a thread of its own.
+/// Runs `work` on its own thread.
 pub(super) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {

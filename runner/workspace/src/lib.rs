@@ -1,4 +1,4 @@
-//! Keeps workspaces: the file systems that containers see as `/workspace`, each with an id and a lifetime of its own.
+//! Keeps workspaces: the file systems that containers see as `/workspace`, each with an id and its own lifetime.
 //!
 //! ```text
 //! root/        mode 0700; containers have trees mounted, so no other user has to enter

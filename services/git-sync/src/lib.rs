@@ -1,6 +1,6 @@
 //! git_sync mirrors a branch of a repository into a directory that readers mount.
 //!
-//! Each commit has a directory of its own below `.worktrees`. The link `current` leads to the present one, and is replaced
+//! Each commit has its own directory below `.worktrees`. The link `current` leads to the present one, and is replaced
 //! in one step, so that no reader sees a part of a tree. A replaced tree stays for a while, for readers in it.
 //!
 //! 1. `settings` reads the environment.

@@ -1,4 +1,4 @@
-//! Starts the agent, a program in a process group of its own, and passes signals on to it.
+//! Starts the agent, a program in its own process group, and passes signals on to it.
 
 use std::{
     env,
@@ -46,7 +46,7 @@ impl Program {
         self.environment.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// Creates the directory of its home, `home` unless it has a variable of its own: one in `/tmp` is gone with each
+    /// Creates the directory of its home, `home` unless it has its own variable: one in `/tmp` is gone with each
     /// container. Where it cannot be created, the program finds that out itself.
     pub(crate) fn create_home(&self, home: Option<&Path>) {
         if let Some(home) = self.variable("HOME").map(Path::new).or(home) {

@@ -27,7 +27,7 @@ fn row<'t>(table: &'t str, name: &str) -> Vec<&'t str> {
 }
 
 /// Starts a world without prices. The cost of `r1` is known, that of `r2` is not, that of `r3` is in part. Tokens of
-/// `r3` are estimated, and the call of `r4` fails. Each run has an account of its own.
+/// `r3` are estimated, and the call of `r4` fails. Each run has its own account.
 async fn world_with_calls() -> World {
     let world = World::start().await;
     for (run_id, account, models) in [

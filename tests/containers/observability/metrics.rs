@@ -1,4 +1,4 @@
-//! Tests the metrics of `sluice up`: they count what the runs were. No agent or client can put a word of its own into
+//! Tests the metrics of `sluice up`: they count what the runs were. No agent or client can put its own word into
 //! them.
 
 use std::{collections::BTreeSet, fs, path::Path};
@@ -142,7 +142,7 @@ async fn dashboard_and_alerts_ask_for_what_there_is() {
     up.stop(Signal::TERM).await;
 }
 
-/// Agents that are new or gone are counted under a label of their own.
+/// Agents that are new or gone are counted under their own label.
 #[tokio::test]
 async fn queued_and_running_runs_are_gauged() {
     let agent = shell_agent("until [ -e go ]; do sleep 0.1; done", "run_timeout = '60s'");

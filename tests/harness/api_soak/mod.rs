@@ -216,7 +216,7 @@ fn used(there: &Served) -> process::Used {
     process::used(&[there.up.child.id().unwrap()]).unwrap()
 }
 
-/// Returns a row, and its copies if it is of the run `seed`: each of a run of its own, that was ordered earlier.
+/// Returns a row, and its copies if it is of the run `seed`: each of its own run, that was ordered earlier.
 fn copies(table: &str, row: Map<String, Value>, count: usize) -> Vec<Map<String, Value>> {
     let is_copied = ["runs", "events"].contains(&table) && row["run"] == "seed";
     let copy = |n: usize| {

@@ -20,7 +20,7 @@ use memchr::memmem;
 use super::{Flow, Places, search};
 use crate::{docker::SOCKET, tier};
 
-/// A searching relay of Docker's API, on a socket of its own. The socket is removed on drop.
+/// A searching relay of Docker's API, on its own socket. The socket is removed on drop.
 #[derive(Debug)]
 pub struct Spy {
     socket: PathBuf,

@@ -66,7 +66,7 @@ pub fn session(key: &str) -> SessionKey {
     SessionKey::new("main", &AccountId::parse("acct-1").unwrap(), key).unwrap()
 }
 
-/// Returns a turn with a run id and a trace of its own.
+/// Returns a turn with a run id and its own trace.
 ///
 /// # Panics
 /// Never: the run id is valid.

@@ -50,7 +50,7 @@ pub struct ScriptedGateway {
 }
 
 impl ScriptedGateway {
-    /// Starts to serve on a free port of the loopback interface and on a socket of its own. A turn without a script
+    /// Starts to serve on a free port of the loopback interface and on its own socket. A turn without a script
     /// says hello.
     ///
     /// # Panics

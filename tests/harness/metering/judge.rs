@@ -116,7 +116,7 @@ impl Evidence {
     }
 }
 
-/// Returns the run id of a call; each call has a run of its own.
+/// Returns the run id of a call; each call has its own run.
 pub(super) fn run_id(number: usize) -> String {
     format!("m{number}")
 }

@@ -87,7 +87,7 @@ impl Metering {
     }
 }
 
-/// Makes one call, as a run of its own, and waits for its record.
+/// Makes one call, as its own run, and waits for its record.
 async fn call(world: &World, number: usize, plan: Plan) -> Call {
     let limits =
         CallLimits { request_body: ByteSize::mib(64), output_tokens: MAX_OUTPUT, ..CallLimits::default() };

@@ -1,4 +1,4 @@
-//! Gives each test a Postgres database: on the server that the tests of a run share, or on a server of its own.
+//! Gives each test a Postgres database: on the server that the tests of a run share, or on its own server.
 //!
 //! A test that stops or pauses its server, or needs a password, starts a [`Server`]. Every other one creates a [`Database`].
 

@@ -1,4 +1,4 @@
-//! Metrics: what they count is what the journal has, and no agent can put a word of its own into them.
+//! Metrics: what they count is what the journal has, and no agent can put its own word into them.
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
@@ -178,7 +178,7 @@ async fn invented_models_and_routes_make_no_series() {
     assert_eq!(after.sum("sluicegate_calls_total", &[("route", "unknown")]), 1001.0);
     assert!(after.sum("sluicegate_tokens_total", &[("model", "other"), ("kind", "output")]) > 10_000.0);
 
-    // A configured name has a series of its own, which the same call would not have made.
+    // A configured name has its own series, which the same call would not have made.
     let own = [("model", "fake-words3"), ("kind", "output")];
     assert_eq!(after.sum("sluicegate_tokens_total", &own), 0.0);
     agent.chat("fake-words3").await;

@@ -1,4 +1,4 @@
-//! Each run has a key of its own at the upstream: minted by its first call, deleted after its end.
+//! Each run has its own key at the upstream: minted by its first call, deleted after its end.
 
 use std::{fs, path::Path, time::Duration};
 

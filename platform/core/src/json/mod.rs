@@ -42,7 +42,7 @@ pub struct Bounds {
 impl Bounds {
     /// Depth that no useful text reaches, and that a thread's stack can hold.
     pub const DEPTH: usize = 64;
-    /// Most values of a text without a bound of its own.
+    /// Most values of a text without its own bound.
     pub const VALUES: usize = 100_000;
 
     /// Bounds of a text that this installation wrote, part of which may be from outside.

@@ -1,6 +1,6 @@
 //! Defines the part of a record that corrects an earlier one by what the upstream's ledger says of the call.
 //!
-//! Only records whose tokens were estimated, at least in part, are corrected. A correction is a line of its own, so the
+//! Only records whose tokens were estimated, at least in part, are corrected. A correction is its own line, so the
 //! chain keeps both. It counts as no call, and has no tokens and no cost besides those of its two figures.
 
 use serde::{Deserialize, Serialize};

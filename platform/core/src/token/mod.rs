@@ -1,4 +1,4 @@
-//! Reads, mints and verifies run tokens, by which a client without a socket of its own proves its run.
+//! Reads, mints and verifies run tokens, by which a client without its own socket proves its run.
 //!
 //! The form is specified: `{run}|{attempt}|{expiry}.{signature}`. The signature is HMAC-SHA256 over everything before
 //! the last dot, in base64url without padding. The token names no secret, so each secret is tried. A token has one

@@ -9,7 +9,7 @@ use crate::config::Section;
 const GITHUB_COM: &str = "https://github.com";
 /// REST API of github.com.
 const API_GITHUB_COM: &str = "https://api.github.com";
-/// Ending of the hosts of GitHub Enterprise Cloud with data residency, whose API has a host of its own.
+/// Ending of the hosts of GitHub Enterprise Cloud with data residency, whose API has its own host.
 const RESIDENT: &str = ".ghe.com";
 /// Path of the REST API of a GitHub Enterprise Server.
 const ENTERPRISE_API: &str = "/api/v3";

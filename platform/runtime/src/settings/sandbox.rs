@@ -46,7 +46,7 @@ pub struct Sandbox {
 pub enum WorkspaceForm {
     /// An image where the host supports it, else a directory.
     Auto,
-    /// A file system of its own, in a file.
+    /// Its own file system, in a file.
     Image,
     /// A directory whose size is watched while its run is active.
     Directory,

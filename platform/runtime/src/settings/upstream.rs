@@ -16,7 +16,7 @@ pub struct Upstream {
     pub base_url: String,
     /// File that holds the key and nothing else.
     pub key_file: Option<PathBuf>,
-    /// File that holds a key that may mint and delete keys, and nothing else. Each run has a key of its own then.
+    /// File that holds a key that may mint and delete keys, and nothing else. Each run has its own key then.
     pub admin_key_file: Option<PathBuf>,
     /// Model for agents whose entry names none.
     pub default_model: Option<String>,
@@ -98,7 +98,7 @@ impl Upstream {
     }
 }
 
-/// Reads the file of the key that mints keys, which has to be named where each run has a key of its own, and there
+/// Reads the file of the key that mints keys, which has to be named where each run has its own key, and there
 /// alone.
 fn read_admin_key_file(section: &Section<'_>) -> Option<PathBuf> {
     let key_per_run: bool = section

@@ -104,7 +104,7 @@ fn only_estimated_calls_are_corrected() {
     assert!(is_written(&journal.correct(&ledger(3, SEEN)).unwrap()), "the control");
 }
 
-/// The account keeps what was corrected; a later attempt of the run has a budget of its own.
+/// The account keeps what was corrected; a later attempt of the run has its own budget.
 #[test]
 fn a_correction_is_of_its_attempt() {
     let state = tempfile::tempdir().unwrap();

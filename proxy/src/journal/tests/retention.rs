@@ -95,7 +95,7 @@ fn a_mark_is_cleared_before_its_record_goes() {
         ..settings::Journal::default()
     };
     let journal = Thread::open(state.path(), settings).unwrap();
-    // All of them at once, so that each has a slot of its own.
+    // All of them at once, so that each has its own slot.
     let calls: Vec<_> = (1..=40)
         .map(|n| {
             let call = ExchangeRecord { litellm_call_id: CallId::new(1, n), ..paid("r1") };

@@ -115,7 +115,7 @@ impl EventFilter {
         if !self.held.is_empty() {
             self.held.extend_from_slice(&rest);
             let goes_on = self.overlong.is_none() && self.held.len() <= self.longest;
-            // A CR that was held is a line end of its own as soon as no LF follows it.
+            // A CR that was held is its own line end as soon as no LF follows it.
             let begins_blank = blank_line(&self.held) > 0;
             if goes_on && !begins_blank && event_end(&self.held, &mut self.search).is_none() {
                 return Bytes::new();

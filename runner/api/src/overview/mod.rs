@@ -83,7 +83,7 @@ pub(crate) async fn show(
     Ok(json_response(&OverviewView::of(range, &grid, &figures)))
 }
 
-/// Reads each figure by a statement of its own, so that other requests come between.
+/// Reads each figure by its own statement, so that other requests come between.
 async fn read_figures(store: &Store, grid: &TimeGrid, scope: &AccountScope) -> Result<Figures, Error> {
     Ok(Figures {
         by_time: store.usage_by_time(grid, scope).await?,

@@ -18,7 +18,7 @@ pub(super) async fn find_files(
     Ok(RunFiles::open(&opened.store, &context.settings().get().sandbox, &run.run_id).await?)
 }
 
-/// Does `work` for `caller` on a thread of its own, one of a few at a time. Cancels the token if the request is given up.
+/// Does `work` for `caller` on its own thread, one of a few at a time. Cancels the token if the request is given up.
 pub(super) async fn do_blocking<T: Send + 'static>(
     context: &ApiContext,
     caller: &Caller,

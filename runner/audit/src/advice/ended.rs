@@ -5,7 +5,7 @@ use platform_core::{budget::Limit, record::ExchangeRecord, refusal::Refusal};
 use super::{Advice, Rule, shell};
 
 impl Advice {
-    /// Returns this advice for a run that has ended, or was closed. A limit of its own cannot change any more: a new run
+    /// Returns this advice for a run that has ended, or was closed. Its own limit cannot change any more: a new run
     /// has the tightest limit of its order and of its agent's entry.
     #[must_use]
     pub fn for_ended_run(mut self, record: &ExchangeRecord) -> Self {

@@ -141,7 +141,7 @@ struct AdvisedCall<'r> {
 }
 
 impl AdvisedCall<'_> {
-    /// Returns whether the answer ended at its limit of tokens. Each model API has a word of its own for that.
+    /// Returns whether the answer ended at its limit of tokens. Each model API has its own word for that.
     fn is_cut(self) -> bool {
         const WORDS: [&str; 3] = ["length", "max_tokens", "max_output_tokens"];
         self.record.finish_reason.as_ref().is_some_and(|reason| WORDS.contains(&reason.as_str()))

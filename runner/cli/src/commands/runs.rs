@@ -91,7 +91,7 @@ Examples:
   sluice runs cancel run-19c1-5f0e
   sluice runs ls --state running --json | jq -r '.runs[].run_id' | xargs sluice runs cancel")]
     Cancel(CancelArguments),
-    /// Start an ended run again: the same order, as its next attempt with a budget of its own
+    /// Start an ended run again: the same order, as its next attempt with its own budget
     Again(again::Arguments),
     /// Remove the question, the answer and the output of an ended run
     Forget(forget::Arguments),

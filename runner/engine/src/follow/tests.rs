@@ -1,4 +1,4 @@
-//! Tests subscriptions on a store of their own, without a data plane.
+//! Tests subscriptions on their own store, without a data plane.
 
 use std::time::Duration;
 

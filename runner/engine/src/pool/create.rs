@@ -43,7 +43,7 @@ impl Pool<'_> {
         let EngineHandles { store, worker, docker, data_plane, workspaces, installation, .. } = self.engine;
         let workspaces = workspaces.sized(target.agent.disk);
         let reserved = workspaces.reserve()?;
-        // Disk space must remain for a run that needs a workspace of its own.
+        // Disk space must remain for a run that needs its own workspace.
         self.engine.workspaces.disk_space()?.enough().map_err(runner_workspace::Error::from)?;
         let workspace = workspaces.create_waiting(&warm.workspace).await?;
         drop(reserved);

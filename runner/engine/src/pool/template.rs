@@ -1,5 +1,5 @@
 //! Collects the settings that Docker fixes at the creation of a container, and derives the template id from them. A run
-//! can claim only a warm container of its own template.
+//! can claim only its own warm container template.
 
 use std::path::Path;
 

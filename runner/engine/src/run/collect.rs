@@ -142,7 +142,7 @@ impl RunExecutor<'_> {
         }
     }
 
-    /// Runs git in a container of its own, on a workspace in which nothing else runs any more.
+    /// Runs git in its own container, on a workspace in which nothing else runs any more.
     async fn extract(&mut self, relays: &Relays, relay: &mut OpenRelay) -> Result<Extracted, Error> {
         let ctx = self.ctx;
         // No process of the agent changes the workspace any more.

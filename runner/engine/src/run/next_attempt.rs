@@ -1,4 +1,4 @@
-//! Starts the next attempt of an ended run: the same order again, under the same id, with a grant of its own.
+//! Starts the next attempt of an ended run: the same order again, under the same id, with its own grant.
 
 use platform_core::id::{AgentId, RunId};
 use platform_runtime::settings::Execution;

@@ -60,7 +60,7 @@ impl Disk<'_> {
         Ok(workspace::is_unmounted(&self.paths.disk(), &workspace_id())?)
     }
 
-    /// Returns the limit that the disk exceeds, if any. A disk with a file system of its own exceeds none.
+    /// Returns the limit that the disk exceeds, if any. A disk with its own file system exceeds none.
     pub(super) async fn exceeded(&self) -> Result<Option<Exceeded>, Error> {
         if workspace::is_image(&self.paths.disk(), &workspace_id()) {
             Ok(None)

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::object_id::ObjectId;
 
-/// Rules for contents, with the places where the commits put them. It owns all, for a thread of its own.
+/// Rules for contents, with the places where the commits put them. It owns all, for its own thread.
 struct ContentRules {
     secrets: SecretScan,
     links: BTreeMap<ObjectId, Vec<Vec<u8>>>,

@@ -1,4 +1,4 @@
-//! process starts a program in a group of its own, feeds it, reads it within bounds, and kills the group on drop.
+//! process starts a program in its own group, feeds it, reads it within bounds, and kills the group on drop.
 
 use std::{
     io,

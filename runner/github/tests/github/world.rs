@@ -42,7 +42,7 @@ impl World {
         settings_at(&self.github.url)
     }
 
-    /// Returns settings with an App and a key of its own.
+    /// Returns settings with an App and its own key.
     pub(crate) fn app_settings(&self) -> GitHub {
         let key_file = self.key("rsa", &["genrsa", "-traditional", "2048"]);
         GitHub { app: Some(GitHubApp { id: APP, key_file }), ..self.settings() }

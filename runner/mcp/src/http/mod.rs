@@ -1,4 +1,4 @@
-//! http exchanges messages with a server over streamable HTTP: each message is a request of its own.
+//! http exchanges messages with a server over streamable HTTP: each message is its own request.
 //!
 //! No redirect is followed, no stream is kept open, and a credential is sent to the address of the settings alone. A message
 //! that has the credential in it is not read.

@@ -47,7 +47,7 @@ impl Database {
         Self::at(Place::Database(test_postgres::Database::create().await))
     }
 
-    /// Starts a server of its own, which a test may stop.
+    /// Starts its own server, which a test may stop.
     pub(crate) async fn server() -> Self {
         Self::at(Place::Server(Server::start().await))
     }

@@ -23,7 +23,7 @@ async fn a_password_is_used_and_never_shown() {
     let password = Secret::new(PASSWORD.to_owned());
     let address = Address::parse(&server.url(), Some(&password)).unwrap();
     let store = open(&address).await.unwrap();
-    // A directory of its own, because the server's belongs to another user.
+    // Its own directory, because the server's belongs to another user.
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("password-file");
     fs::write(&file, format!("{PASSWORD}\n")).unwrap();
@@ -117,7 +117,7 @@ async fn a_store_is_never_behind_a_link() {
     open(&database.address()).await.unwrap();
 }
 
-/// `sluice up` runs as a user of its own, and root uses its store, in either order.
+/// `sluice up` runs as its own user, and root uses its store, in either order.
 #[tokio::test]
 async fn root_uses_the_store_of_a_services_user() {
     let database = Database::sqlite();

@@ -1,4 +1,4 @@
-//! Sends spans to the collector, over OTLP/HTTP in JSON. Each request has a connection of its own: batches are rare.
+//! Sends spans to the collector, over OTLP/HTTP in JSON. Each request has its own connection: batches are rare.
 
 use std::{
     io,

@@ -127,7 +127,7 @@ async fn a_writing_call_outlives_the_stop() {
     assert_eq!(world.ended_call("c1").await.state, ToolCallState::Done);
 }
 
-/// Serves the tools in a runtime of its own, as another process does, until it is killed.
+/// Serves the tools in its own runtime, as another process does, until it is killed.
 fn doomed(world: &World) -> (CancellationToken, thread::JoinHandle<()>) {
     let kill = CancellationToken::new();
     let killed = kill.clone();

@@ -87,7 +87,7 @@ async fn an_open_workspace_is_removed() {
     fixture.without_devices().await;
 }
 
-/// A process in a mount namespace of its own, which has copies of all mounts of this moment.
+/// A process in its own mount namespace, which has copies of all mounts of this moment.
 struct Holder(Child);
 
 impl Holder {

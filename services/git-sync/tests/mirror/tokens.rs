@@ -34,7 +34,7 @@ fn files_with(dir: &Path, token: &str) -> Vec<String> {
     found.collect()
 }
 
-/// Serves the repositories in `root` from a thread of its own, which ends with the test.
+/// Serves the repositories in `root` from its own thread, which ends with the test.
 fn serve(root: &Path) -> GitServer {
     let (send, receive) = mpsc::channel();
     let root = root.to_owned();

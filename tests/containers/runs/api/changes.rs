@@ -72,7 +72,7 @@ async fn each_change_of_a_run_is_streamed() {
 async fn changes_of_other_processes_are_seen() {
     let there = Served::of("anonymous_account = 'local'", "sleep 1.5; echo it is done").await;
     let mut stream = open(&there.api).await;
-    // `sluice run` executes it in a process of its own, which reports nothing here.
+    // `sluice run` executes it in its own process, which reports nothing here.
     let foreground = ["run", "--agent", "test:sh", "--run-id", "r1", "--account", "local", "q"];
     let sluice = there.world.sluice();
     let (outcome, seen) = tokio::join!(sluice.run(&foreground), until(&mut stream, "r1", "succeeded"));

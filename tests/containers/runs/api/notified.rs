@@ -38,7 +38,7 @@ async fn until(stream: &mut Stream, of_run: Option<&str>, wanted: [(&str, &str);
     timeout(PATIENCE, read).await.unwrap_or_else(|_elapsed| panic!("no {wanted:?}"));
 }
 
-/// Executes a run in a process of its own while its states are read.
+/// Executes a run in its own process while its states are read.
 async fn run_elsewhere(world: &World, changes: &mut Stream, run: &str) {
     let sluice = world.sluice();
     let arguments = ["run", "--agent", "test:sh", "--run-id", run, "--account", "local", "q"];

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{COMMITS, relay, run_on};
 use crate::sandbox::shell_agent;
 
-/// Commits twice: one subject has a code for terminals, the other commit a time of its own.
+/// Commits twice: one subject has a code for terminals, the other commit its own time.
 const TWO_COMMITS: &str = "echo 1 > b.txt; git add b.txt; \
      git commit --quiet --date='2001-02-03T04:05:06Z' -m 'Add b'; echo 2 > b.txt; \
      git commit --quiet -am \"$(printf 'Change b \\033[31mred')\"; echo done";

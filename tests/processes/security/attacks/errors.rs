@@ -138,7 +138,7 @@ pub(super) fn count() -> usize {
     2 * (APIS.len() * (IN_STREAMS.len() * 3 + IGNORED.len() + WHOLE.len()) + own_keys().len() + HEADERS.len())
 }
 
-/// A world with a run of its own socket and one that comes through a gateway.
+/// A world with its own run socket and one that comes through a gateway.
 pub(super) struct Doors {
     shared: Shared,
     pub(super) own: Agent,

@@ -62,7 +62,7 @@ fn post(target: &str) -> Vec<u8> {
     Raw::post(target, &chat_body("fake", Answering::Whole)).header("connection", "close").bytes()
 }
 
-/// Starts a world with such limits of memory; returns it with a run of its own socket and a client of the shared
+/// Starts a world with such limits of memory; returns it with its own run socket and a client of the shared
 /// listener.
 async fn limited(listener: &str, all: &str) -> (World, Run, Agent) {
     let mut world = World::start().await;

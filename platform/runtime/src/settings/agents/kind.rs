@@ -103,7 +103,7 @@ pub(super) fn refuse_missing(section: &Section<'_>, mode: Execution) {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Execution {
-    /// In a container of its own for each run.
+    /// In its own container for each run.
     #[default]
     Ephemeral,
     /// As a session of a long-running gateway.

@@ -14,7 +14,7 @@ pub(super) const MAX_WINDOW: ByteSize = ByteSize::mib(8);
 const MAX_BLOCK: u64 = 128 << 10;
 /// Most blocks of a frame. The largest body has 256 that are full; a block without content is work for nothing.
 const MAX_BLOCKS: u64 = 16 << 10;
-/// Bit of the frame's descriptor for a frame without a window of its own (RFC 8878, 3.1.1.1.1).
+/// Bit of the frame's descriptor for a frame without its own window (RFC 8878, 3.1.1.1.1).
 const SINGLE_SEGMENT: u8 = 1 << 5;
 
 /// Frame that is being decoded.

@@ -14,7 +14,7 @@ pub(super) enum Command {
     /// List receipts of calls, those of the newest calls first
     ///
     /// Each call that was sent upstream has one receipt, moments after its end. A receipt is never changed: a correction
-    /// is a receipt of its own, with the difference.
+    /// is its own receipt, with the difference.
     #[command(after_help = "\
 Examples:
   sluice billing receipts --account acct-7

@@ -1,6 +1,6 @@
 //! Reads the messages of a conversation: from a person who edits lines on a terminal, or one a line from a pipe.
 //!
-//! Both are read on a thread of their own: a pending read must not keep the process alive.
+//! Both are read on their own thread: a pending read must not keep the process alive.
 
 use std::{
     io::{self, BufRead, Write},

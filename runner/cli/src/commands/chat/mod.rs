@@ -157,7 +157,7 @@ impl Chat<'_> {
             Command::Help | Command::Quit => return Ok(io::stderr().write_all(HELP.as_bytes())?),
             Command::Model(None) | Command::Agent(None) => return self.show_banner(),
             Command::Model(model) => (self.arguments.agent.clone(), model),
-            // Another agent has a model of its own.
+            // Another agent has its own model.
             Command::Agent(Some(agent)) => (agent, None),
         };
         let settings = &self.context.settings;

@@ -1,4 +1,4 @@
-//! Keeps what a demonstration runs: a directory of its own, a configuration, and `sluice up`.
+//! Keeps what a demonstration runs: its own directory, a configuration, and `sluice up`.
 
 use std::{
     fs::{self, DirBuilder, File},
@@ -85,7 +85,7 @@ impl Site {
         passed.push((name::env::SLUICE_CONFIG.to_owned(), config.display().to_string()));
         let output = File::create(dir.join("up.log")).map_err(failed)?;
         let mut up = Command::new(&program);
-        // A group of its own: Ctrl-C ends the demonstration, which then stops it in order.
+        // Its own group: Ctrl-C ends the demonstration, which then stops it in order.
         up.arg("up").env_clear().envs(passed.clone()).process_group(0).kill_on_drop(true);
         let up = up.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output).spawn()?;
         let mut site =

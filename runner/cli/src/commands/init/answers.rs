@@ -158,7 +158,7 @@ impl Interview<'_> {
 
     /// Checks that the upstream answers at all, before a person looks for its key. Without one it may refuse the call.
     fn check_address(&self, base_url: &str) -> Result<(), Error> {
-        // A malformed address is a problem of its own, which is reported with all others.
+        // A malformed address is its own problem, which is reported with all others.
         if self.arguments.force || base_url.is_empty() {
             return Ok(());
         }

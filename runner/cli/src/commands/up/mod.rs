@@ -288,7 +288,7 @@ struct SignalListener {
 }
 
 impl SignalListener {
-    /// Listens in a task of its own. The first stop signal triggers the first token of `stops`, the second signal the
+    /// Listens in its own task. The first stop signal triggers the first token of `stops`, the second signal the
     /// second token.
     fn spawn(mut self, stops: [CancellationToken; 2]) -> JoinHandle<()> {
         task::spawn("signals", async move {

@@ -50,7 +50,7 @@ pub(super) fn ask_credential(agent: &Agent, _world: &World) {
     shell.output().expect("a shell starts");
 }
 
-/// Runs a command at a terminal of its own: git starts a pager only there.
+/// Runs a command at its own terminal: git starts a pager only there.
 pub(super) fn in_terminal(agent: &Agent, command: &str) {
     let git = agent.git();
     let mut script = std::process::Command::new("script");

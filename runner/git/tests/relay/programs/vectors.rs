@@ -264,7 +264,7 @@ pub(super) const VECTORS: &[Vector] = &[
     Vector {
         name: "submodule update command",
         plant: |a, c| {
-            // Only the index has the submodule: a commit with one is refused by a rule of its own.
+            // Only the index has the submodule: a commit with one is refused by its own rule.
             let listed = format!("160000 {}\tsub\n", a.tip());
             fed(a.git().args(["update-index", "--index-info"]), listed.as_bytes());
             a.write(".gitmodules", "[submodule \"sub\"]\n\tpath = sub\n\turl = ./\n");

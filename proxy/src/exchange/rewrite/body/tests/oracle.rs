@@ -56,7 +56,7 @@ pub(super) fn json() -> impl Strategy<Value = Json> {
     })
 }
 
-/// Without commas and colons, which would open a field of their own.
+/// Without commas and colons, which would open their own field.
 pub(super) const TOKENS: [&str; 28] = [
     "[",
     "]",

@@ -22,7 +22,7 @@ proptest! {
         for change in changes {
             mutate(&mut text, change);
         }
-        // A comma on the top level would open a field of its own.
+        // A comma on the top level would open its own field.
         if let (Err(rejection), true) = (grammar(&text), oracle(&text)) {
             prop_assert!(!is_syntax(&rejection), "{} {}", rejection, String::from_utf8_lossy(&text));
             prop_assert!(matches!(rejection.reason, Reason::UnknownField(_) | Reason::Duplicate(_)));
