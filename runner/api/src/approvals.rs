@@ -23,7 +23,8 @@ use crate::{
     json_response,
     operation::{AnswerSpec, Operation, schemas},
     problem::Problem,
-    runs::{may_order, rfc3339},
+    rfc3339::rfc3339,
+    runs::may_order,
 };
 
 /// Most calls that are listed.

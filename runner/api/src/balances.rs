@@ -32,7 +32,8 @@ use crate::{
     operation::{AnswerSpec, Operation, schemas},
     paging::{PageSizes, cut_page, invalid_cursor},
     problem::Problem,
-    runs::{IDEMPOTENCY_KEY, rfc3339},
+    rfc3339::rfc3339,
+    runs::IDEMPOTENCY_KEY,
 };
 
 /// Largest body of a top-up.

@@ -27,7 +27,7 @@ use crate::{
     json_response,
     operation::{AnswerSpec, Operation, schemas},
     problem::Problem,
-    runs::rfc3339,
+    rfc3339::rfc3339,
 };
 
 pub(crate) const CONNECTIONS: &str = "/api/v1/connections";

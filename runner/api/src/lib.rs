@@ -62,6 +62,7 @@ mod paging;
 mod problem;
 mod problem_details;
 mod repos;
+mod rfc3339;
 mod routes;
 mod runs;
 mod server;

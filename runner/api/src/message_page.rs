@@ -10,7 +10,7 @@ use runner_model::lifecycle::State as RunState;
 use runner_store::{Store, ThreadTurn};
 use serde_json::{Value, json};
 
-use crate::{chat, error::Error, runs::rfc3339};
+use crate::{chat, error::Error, rfc3339::rfc3339};
 
 /// Most turns of a page.
 const MAX_TURNS: usize = 100;

@@ -25,7 +25,7 @@ use crate::{
     json_response,
     operation::{AnswerSpec, Operation, schemas},
     problem::Problem,
-    runs::rfc3339,
+    rfc3339::rfc3339,
 };
 
 /// Longest wait for the states of all repositories.

@@ -23,7 +23,7 @@ use crate::{
     operation::{AnswerSpec, Operation, schemas},
     paging::{cut_page, invalid_cursor, page_size, read_cursor, write_cursor},
     problem::Problem,
-    runs::rfc3339,
+    rfc3339::rfc3339,
 };
 
 /// Query of the list of threads.

@@ -6,7 +6,7 @@ use crate::{
     Error, Offender, commits,
     file::{Area, SourceFile},
     habits::{self, Habits},
-    language, names,
+    language, modules, names,
     ratchet::{self, Ratchet},
     sleeps,
     sources::Repository,
@@ -134,6 +134,11 @@ pub const FIGURES: &[Figure] = &[
         find: |repository| each(scripts(repository), sleeps::find_in_script),
     },
     Figure {
+        key: "file_loops",
+        rule: "files of the product import each other in one direction",
+        find: file_loops,
+    },
+    Figure {
         key: "long_commit_subjects",
         rule: "a commit's subject has at most 72 characters",
         find: |repository| {
@@ -175,6 +180,21 @@ fn try_each<'f>(
 fn habit(repository: &Repository, pick: fn(Habits) -> Vec<Offender>) -> Result<Vec<Offender>, Error> {
     let found: Vec<Habits> = repository.product().map(habits::find).collect::<Result<_, _>>()?;
     Ok(found.into_iter().flat_map(pick).collect())
+}
+
+/// Returns each group of files in which each reaches each other by imports, under the directory of its crate.
+fn file_loops(repository: &Repository) -> Result<Vec<Offender>, Error> {
+    let mut found = Vec::new();
+    for own in repository.crates() {
+        if !modules::tree(repository, own).all(|file| file.area() == Area::Product) {
+            continue;
+        }
+        for group in modules::by_file(repository, own)?.loops() {
+            let what = group.into_iter().collect::<Vec<_>>().join(", ");
+            found.push(Offender { path: own.dir.clone(), line: 1, what });
+        }
+    }
+    Ok(found)
 }
 
 /// Writes the figures that have fallen to the ratchet's file, and returns them in words.

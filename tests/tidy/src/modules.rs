@@ -108,7 +108,8 @@ pub fn top_level(repository: &Repository, own: &Crate) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-/// Returns the graph of a crate's files, each named by its module path.
+/// Returns the graph of a crate's files, each named by its module path. That a module uses those inside it does not count:
+/// it is their door.
 ///
 /// # Errors
 /// If a file does not parse.
@@ -121,7 +122,10 @@ pub fn by_file(repository: &Repository, own: &Crate) -> Result<Graph, Error> {
         let inside = path.get(1..).unwrap_or_default();
         let target = (1..=inside.len()).rev().map(|length| inside[..length].join("::"));
         if let Some(to) = { target }.find(|target| graph.contains(target)) {
-            graph.connect(&module.join("::"), &to);
+            let from = module.join("::");
+            if !to.starts_with(&format!("{from}::")) {
+                graph.connect(&from, &to);
+            }
         }
     }
     Ok(graph)

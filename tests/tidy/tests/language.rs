@@ -71,6 +71,11 @@ fn tests_wait_for_conditions() {
 }
 
 #[test]
+fn loops_of_files_do_not_spread() {
+    hold(&["file_loops"]);
+}
+
+#[test]
 fn commit_subjects_stay_short() {
     hold(&["long_commit_subjects"]);
 }

@@ -1,25 +1,13 @@
 //! Reads a single setting, applies its default, checks it, and describes it for the schema.
 
-use platform_core::name::env::OVERRIDE_PREFIX;
 use serde_json::json;
 use toml::de::DeValue;
 
-use super::{Section, Value, reader::join, value::kind};
-
-/// Description of a key in the schema.
-#[derive(Debug, Clone)]
-pub(super) struct FieldDoc {
-    pub(super) key: String,
-    pub(super) doc: String,
-    /// Schema of the value; `None` for a table.
-    pub(super) schema: Option<serde_json::Value>,
-}
-
-impl FieldDoc {
-    pub(super) fn table(key: String, doc: &str) -> Self {
-        Self { key, doc: doc.to_owned(), schema: None }
-    }
-}
+use super::{
+    Section, Value,
+    reader::{FieldDoc, join, override_variable},
+    value::kind,
+};
 
 /// A setting that is being read. [`or`](Self::or), [`optional`](Self::optional), [`list`](Self::list) and
 /// [`list_or`](Self::list_or) read it.
@@ -35,11 +23,15 @@ pub struct Field<'s, 'a> {
     most: Option<u64>,
 }
 
-impl<'s, 'a> Field<'s, 'a> {
-    pub(super) const fn new(section: &'s Section<'a>, name: &'static str, doc: &'static str) -> Self {
-        Self { section, name, doc, variable: None, least: None, most: None }
+impl<'a> Section<'a> {
+    /// Begins to read a setting of this section.
+    #[must_use]
+    pub const fn field(&self, name: &'static str, doc: &'static str) -> Field<'_, 'a> {
+        Field { section: self, name, doc, variable: None, least: None, most: None }
     }
+}
 
+impl Field<'_, '_> {
     /// Also reads the setting from the variable `name`, its public name.
     #[must_use]
     pub const fn variable(mut self, name: &'static str) -> Self {
@@ -204,10 +196,4 @@ impl<'s, 'a> Field<'s, 'a> {
     fn report_at(&self, value: &toml::Spanned<DeValue<'_>>, problem: String) {
         self.section.reader.record_error(self.section.origin(value), &self.key(), problem);
     }
-}
-
-/// Returns the override variable of `key`: `SLUICE_PROXY_RUN_DIR` for `proxy.run_dir`.
-pub(super) fn override_variable(key: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
-    OVERRIDE_PREFIX.chars().chain(key.chars().map(plain)).collect()
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::{Section, Value, field::FieldDoc, reader::join};
+use super::{
+    Section, Value,
+    reader::{FieldDoc, join},
+};
 
 impl Section<'_> {
     /// Returns the values in the table `name`, each of which must pass `check`. Cannot be overridden.

@@ -6,16 +6,13 @@ use std::{
     path::Path,
 };
 
+use platform_core::name::env::OVERRIDE_PREFIX;
 use toml::{
     Spanned,
     de::{DeTable, DeValue},
 };
 
-use super::{
-    About, ConfigError, ConfigErrors, Environment, Origin, Sources, ValidationError,
-    field::{Field, FieldDoc, override_variable},
-    value::kind,
-};
+use super::{About, ConfigError, ConfigErrors, Environment, Origin, Sources, ValidationError, value::kind};
 
 /// Value of each setting, defaults included, by its dotted key. A table whose name the operator chose is present as an
 /// empty object.
@@ -99,6 +96,21 @@ pub(super) fn records_of<T>(sources: &Sources, build: impl FnOnce(&Section<'_>) 
 /// Returns the path and the text of the file, both empty if there is none.
 fn source_text(sources: &Sources) -> (&Path, &str) {
     sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()))
+}
+
+/// Description of a key in the schema.
+#[derive(Debug, Clone)]
+pub(super) struct FieldDoc {
+    pub(super) key: String,
+    pub(super) doc: String,
+    /// Schema of the value; `None` for a table.
+    pub(super) schema: Option<serde_json::Value>,
+}
+
+impl FieldDoc {
+    pub(super) fn table(key: String, doc: &str) -> Self {
+        Self { key, doc: doc.to_owned(), schema: None }
+    }
 }
 
 /// Returns the result of `build` on an empty section: all defaults.
@@ -254,6 +266,12 @@ fn child_name<'k>(key: &'k str, prefix: &str) -> Option<&'k str> {
     (!rest.contains('.') && rest != "*").then_some(rest)
 }
 
+/// Returns the override variable of `key`: `SLUICE_PROXY_RUN_DIR` for `proxy.run_dir`.
+pub(super) fn override_variable(key: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
+    OVERRIDE_PREFIX.chars().chain(key.chars().map(plain)).collect()
+}
+
 pub(super) fn join(prefix: &str, key: &str) -> String {
     if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
 }
@@ -310,12 +328,6 @@ impl<'a> Section<'a> {
             built.push(build(entry.get_ref(), &Section { reader: self.reader, key, table, offset }));
         }
         built
-    }
-
-    /// Begins to read a setting of this section.
-    #[must_use]
-    pub fn field(&self, name: &'static str, doc: &'static str) -> Field<'_, 'a> {
-        Field::new(self, name, doc)
     }
 
     /// Returns the variable `name` of the environment, if it is set and not empty.

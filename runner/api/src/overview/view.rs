@@ -8,7 +8,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::OverviewRange;
-use crate::{operation::schemas, runs::rfc3339};
+use crate::{operation::schemas, rfc3339::rfc3339};
 
 /// Figures as the store has them.
 pub(super) struct Figures {

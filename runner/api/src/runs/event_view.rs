@@ -15,8 +15,8 @@ use utoipa::{
     openapi::{KnownFormat, Object, ObjectBuilder, RefOr, Schema, SchemaFormat, Type},
 };
 
-use super::view::rfc3339;
 use crate::operation::schemas;
+use crate::rfc3339::rfc3339;
 
 /// Event of a run, as clients see it.
 #[derive(Debug, Serialize)]

@@ -42,7 +42,6 @@ pub(crate) use self::{
     repository::RepositoryBody,
     submit::submit,
     tool_calls::list_tool_calls,
-    view::rfc3339,
 };
 use self::{
     order::OrderBody,

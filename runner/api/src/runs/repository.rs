@@ -8,8 +8,7 @@ use runner_store::{StoredRelay, UnixMillis};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::view::rfc3339;
-use crate::caller::Caller;
+use crate::{caller::Caller, rfc3339::rfc3339};
 
 /// Repository of an order, as a client sends it. What it leaves out is that of the agent.
 #[derive(Debug, Default, Serialize, Deserialize, ToSchema)]

@@ -9,7 +9,8 @@ use runner_store::{StoredToolCall, ToolCallPlace};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{find, view::rfc3339};
+use super::find;
+use crate::rfc3339::rfc3339;
 use crate::{
     body::{ObjectId, read_query},
     caller::Caller,

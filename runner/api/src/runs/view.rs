@@ -1,21 +1,16 @@
 //! Writes a run as JSON, in the form that clients see.
 
-use std::{
-    borrow::Cow,
-    time::{Duration, UNIX_EPOCH},
-};
+use std::borrow::Cow;
 
 use platform_core::{control::Usage, credits::Credits, event::RunErrorCode, id::ExternalId};
 use runner_engine::{relay::RelayRecord, request::RunRequest};
-use runner_store::{
-    ListFacts, QueuePosition, ReceiptSums, Record, Run, StoredRelay, StoredToolCall, UnixMillis,
-};
+use runner_store::{ListFacts, QueuePosition, ReceiptSums, Record, Run, StoredRelay, StoredToolCall};
 use runner_telemetry::traces;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::repository::{CommitsView, PullRequestView};
-use crate::{caller::Caller, operation::schemas};
+use crate::{caller::Caller, operation::schemas, rfc3339::rfc3339};
 
 /// Most characters of a question that are shown.
 const MAX_QUESTION: usize = 10_000;
@@ -277,10 +272,4 @@ impl UsageView {
             cached_tokens: usage.tokens.cached,
         }
     }
-}
-
-/// Formats a time as RFC 3339 with milliseconds.
-pub(crate) fn rfc3339(time: UnixMillis) -> String {
-    let since = Duration::from_millis(u64::try_from(time.0).unwrap_or_default());
-    humantime::format_rfc3339_millis(UNIX_EPOCH + since).to_string()
 }

@@ -23,7 +23,8 @@ use runner_store::{PoolEntry, PoolStage, Resource, ResourceKind, ResourceState};
 
 pub(super) use super::reason::{KeepReason, RemovalReason, UNKNOWN_GRACE, UnknownReason};
 use super::{
-    evidence::{FoundResource, Grant, StoredRun},
+    evidence::{FoundResource, StoredRun},
+    inventory::Grant,
     kept::KeepTimes,
     workspace_dir::WorkspaceDir,
 };

@@ -8,20 +8,19 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use platform_core::{
-    control::{RunState, RunView},
-    id::{AgentId, RunId, SocketDirName, WorkspaceId},
-};
-use platform_runtime::report;
+use platform_core::id::{AgentId, RunId, WorkspaceId};
 use runner_docker::Listed;
 use runner_files::ListedStage;
 use runner_model::lifecycle::{Outcome, State};
 use runner_store::{
     self as store, Filter, PoolEntry, PoolStage, Resource, ResourceKind, ResourceState, Run, Store,
 };
-use serde::Serialize;
 
-use super::{Reaper, inventory::Inventory, workspace_dir::WorkspaceDir};
+use super::{
+    Reaper,
+    inventory::{Grant, Inventory, UnreadableSource},
+    workspace_dir::WorkspaceDir,
+};
 
 /// Number of runs in a page of the store's list.
 const PAGE_SIZE: u32 = 1000;
@@ -34,30 +33,6 @@ const LIVE_STATES: [&str; 6] = [
     State::Collecting(Outcome::Failed).name(),
     State::Settling(Outcome::Failed).name(),
 ];
-
-/// A run's grant, as the proxy reports it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Grant {
-    pub(super) run_id: RunId,
-    pub(super) attempt: u32,
-    pub(super) state: RunState,
-    /// Latest epoch that the proxy has received.
-    pub(super) epoch: u64,
-    /// Directory of its socket, as long as that exists.
-    pub(super) socket_dir: Option<SocketDirName>,
-}
-
-impl From<RunView> for Grant {
-    fn from(view: RunView) -> Self {
-        Self {
-            run_id: view.grant.run_id,
-            attempt: view.grant.attempt,
-            state: view.state,
-            epoch: view.epoch,
-            socket_dir: view.socket.map(|socket| socket.name),
-        }
-    }
-}
 
 /// A resource that exists, or should exist by its row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -140,21 +115,6 @@ impl StoredRun {
     /// Returns the row of a resource.
     pub(super) fn row(&self, kind: ResourceKind, name: &str) -> Option<&Resource> {
         self.rows.iter().find(|row| row.kind == kind && row.name == name)
-    }
-}
-
-/// A source of evidence that could not be read: nothing is decided about its resources.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct UnreadableSource {
-    /// Name of the source.
-    pub part: &'static str,
-    /// Error of the read.
-    pub error: String,
-}
-
-impl UnreadableSource {
-    pub(super) fn of(part: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
-        Self { part, error: report::chain(error) }
     }
 }
 

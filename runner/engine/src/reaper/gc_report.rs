@@ -9,7 +9,8 @@ use serde::{Serialize, Serializer};
 
 use super::{
     decision::{Decision, GcMode},
-    evidence::{FoundResource, UnreadableSource},
+    evidence::FoundResource,
+    inventory::UnreadableSource,
 };
 
 /// Report of a pass.

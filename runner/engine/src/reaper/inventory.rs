@@ -2,15 +2,59 @@
 
 use std::path::Path;
 
+use platform_core::{
+    control::{RunState, RunView},
+    id::{RunId, SocketDirName},
+};
+use platform_runtime::report;
 use runner_docker::{Docker, Listed};
 use runner_files::{ListedStage, Stage};
 use runner_store::{Resource, ResourceKind, WarmContainer};
+use serde::Serialize;
 
 use super::{
     Reaper,
-    evidence::{Grant, UnreadableSource},
     workspace_dir::{self, WorkspaceDir},
 };
+
+/// A run's grant, as the proxy reports it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Grant {
+    pub(super) run_id: RunId,
+    pub(super) attempt: u32,
+    pub(super) state: RunState,
+    /// Latest epoch that the proxy has received.
+    pub(super) epoch: u64,
+    /// Directory of its socket, as long as that exists.
+    pub(super) socket_dir: Option<SocketDirName>,
+}
+
+impl From<RunView> for Grant {
+    fn from(view: RunView) -> Self {
+        Self {
+            run_id: view.grant.run_id,
+            attempt: view.grant.attempt,
+            state: view.state,
+            epoch: view.epoch,
+            socket_dir: view.socket.map(|socket| socket.name),
+        }
+    }
+}
+
+/// A source of evidence that could not be read: nothing is decided about its resources.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct UnreadableSource {
+    /// Name of the source.
+    pub part: &'static str,
+    /// Error of the read.
+    pub error: String,
+}
+
+impl UnreadableSource {
+    pub(super) fn of(part: &'static str, error: &(dyn std::error::Error + 'static)) -> Self {
+        Self { part, error: report::chain(error) }
+    }
+}
 
 /// Resources found in each source; `None` for a source that could not be read.
 #[derive(Debug)]

@@ -33,8 +33,9 @@ use runner_workspace as workspace;
 
 use self::{
     decision::{Decision, Terms, judge},
-    evidence::{Candidate, Evidence, FoundResource, UnreadableSource},
+    evidence::{Candidate, Evidence, FoundResource},
     gc_report::ReportedProblems,
+    inventory::UnreadableSource,
     kept::KeepTimes,
 };
 pub use self::{

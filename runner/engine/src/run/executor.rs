@@ -7,7 +7,11 @@ use runner_model::lifecycle::{Completion, Failure, Transition};
 use runner_store::{self as store, ResourceChange};
 
 use super::{
-    context::RunContext, error::Error, resources::RunResources, result::RunResult, resume::ResumeState,
+    context::RunContext,
+    error::Error,
+    resources::RunResources,
+    result::{RunEnd, RunResult},
+    resume::ResumeState,
     supervise::AgentExit,
 };
 use crate::outcome;
@@ -18,13 +22,6 @@ pub(super) struct RunExecutor<'r> {
     pub(super) resources: RunResources,
     /// True if the workspace holds commits that could not be taken out of it.
     pub(super) keeps_workspace: bool,
-}
-
-/// End of the agent or of the turn, before anything is removed.
-pub(super) struct RunEnd {
-    /// Exit of the container; absent if it never ran, or another process observed the exit.
-    pub(super) container: Option<ContainerExit>,
-    pub(super) completion: Completion,
 }
 
 impl<'r> RunExecutor<'r> {
@@ -117,12 +114,5 @@ impl<'r> RunExecutor<'r> {
         self.ctx.run.store_changes(changes.clone()).await?;
         self.resources.apply(&changes);
         Ok(())
-    }
-}
-
-impl RunEnd {
-    /// Builds the end of a run that had no container.
-    const fn without_container(answer: Result<String, Failure>) -> Self {
-        Self { container: None, completion: Completion { exit_code: None, oom_seen: None, answer } }
     }
 }

@@ -8,7 +8,21 @@ use runner_model::lifecycle::{Completion, Failure, StartKind};
 use runner_store::Record;
 use tokio::sync::mpsc;
 
-use super::{context::RunContext, executor::RunEnd};
+use super::context::RunContext;
+
+/// End of the agent or of the turn, before anything is removed.
+pub(super) struct RunEnd {
+    /// Exit of the container; absent if it never ran, or another process observed the exit.
+    pub(super) container: Option<ContainerExit>,
+    pub(super) completion: Completion,
+}
+
+impl RunEnd {
+    /// Builds the end of a run that had no container.
+    pub(super) const fn without_container(answer: Result<String, Failure>) -> Self {
+        Self { container: None, completion: Completion { exit_code: None, oom_seen: None, answer } }
+    }
+}
 
 /// Result of a run.
 #[derive(Debug)]

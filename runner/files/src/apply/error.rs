@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use super::protected::ProtectedBy;
+use super::protected_names::ProtectedBy;
 use crate::{error::Listed, path::RelativePath};
 
 /// Reason to write no change of a run into a directory.

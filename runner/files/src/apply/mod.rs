@@ -14,11 +14,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 pub use self::error::{ApplyError, ApplyProblem};
-use self::{
-    present::PresentFile,
-    protected::{ProtectedBy, protected_by},
-    write::Writing,
-};
+use self::{present::PresentFile, protected::protected_by, protected_names::ProtectedBy, write::Writing};
 use crate::{
     beneath::TreeRoot,
     changes::{self, Change, ChangeForm, Changes, NewSide, OldSide},

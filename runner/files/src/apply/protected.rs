@@ -2,12 +2,8 @@
 
 use std::ffi::OsStr;
 
-use super::protected_names::{BEGINNINGS, ENDINGS, NAMES, ORDERS, TOP_NAMES};
+use super::protected_names::{BEGINNINGS, ENDINGS, NAMES, ORDERS, ProtectedBy, TOP_NAMES};
 use crate::{file_name::folded_name, path::RelativePath};
-
-/// Program that would run what a file says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct ProtectedBy(pub(crate) &'static str);
 
 /// Returns the program that would run `path` by itself, if one is known, in any spelling that a file system takes for it.
 pub(crate) fn protected_by(path: &RelativePath) -> Option<ProtectedBy> {

@@ -5,7 +5,9 @@
 //! enough, where the directory is a home. What a build, a test or an installation of the project runs, such as `Makefile`
 //! or `build.rs`, is code like all other.
 
-use super::protected::ProtectedBy;
+/// Program that would run what a file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ProtectedBy(pub(crate) &'static str);
 
 const HOOK: ProtectedBy = ProtectedBy("a hook, which git runs");
 const VERSIONS: ProtectedBy =

@@ -39,7 +39,8 @@ use super::{
         Decision, GcMode, KeepReason, Leftovers, Mode, RemovalReason, Terms, UNKNOWN_GRACE, UnknownReason,
         judge,
     },
-    evidence::{FoundResource, Grant, StoredRun},
+    evidence::{FoundResource, StoredRun},
+    inventory::Grant,
     kept::KeepTimes,
     workspace_dir::WorkspaceDir,
 };
