@@ -85,13 +85,8 @@ fn named(epoch: u64) -> String {
 
 fn grant(state: RunState, socket: Option<u128>) -> FoundResource {
     let run_id = RunId::parse("r1").unwrap();
-    FoundResource::Grant(Grant {
-        run_id,
-        attempt: 0,
-        state,
-        epoch: 1,
-        socket_dir: socket.map(SocketDirName::from_random),
-    })
+    let socket_dir = socket.map(SocketDirName::from_random);
+    FoundResource::Grant(Grant { run_id, attempt: 0, state, epoch: 1, socket_dir })
 }
 
 fn workspace(id: &str, users: &[&str]) -> FoundResource {
