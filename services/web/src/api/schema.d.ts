@@ -2398,7 +2398,7 @@ export interface components {
             /** @description True: otherwise the answer is a problem. */
             ready: boolean;
         };
-        /** @description Receipt of a call. Never changed: a correction is a receipt of its own, with the difference. */
+        /** @description Receipt of a call. Never changed: a correction is its own receipt, with the difference. */
         Receipt: {
             agentId: string;
             /** Format: int32 */
