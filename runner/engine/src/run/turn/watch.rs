@@ -9,7 +9,7 @@ use platform_runtime::{poll::poll, report};
 use runner_docker::KilledBy;
 use runner_model::failpoint::Point;
 use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::{ABORT_TIMEOUT, PreparedTurn, TurnOutcome, TurnReports, start::SentTurn};
@@ -172,21 +172,25 @@ impl<'r> RunExecutor<'r> {
     /// sub-agents. The calls of that work belong to the run. A cancel ends the wait.
     async fn await_settled(&self, activity: &CallActivity<'_>, deadline: Instant) -> Settled {
         let ctx = self.ctx;
-        let has_sub_agents = ctx.events.has_sub_agents();
-        let idle_timeout = if has_sub_agents { SUB_AGENT_IDLE_TIMEOUT } else { IDLE_TIMEOUT };
-        let longest =
-            if has_sub_agents { deadline.saturating_duration_since(Instant::now()) } else { CLEANUP_TIMEOUT };
-        let idle = async {
+        let cleanup_deadline = Instant::now() + CLEANUP_TIMEOUT;
+        let look = async || {
+            // Asked each time: the report of the tool that starts a sub-agent may come after the turn's end.
+            let has_sub_agents = ctx.events.has_sub_agents();
+            let idle_timeout = if has_sub_agents { SUB_AGENT_IDLE_TIMEOUT } else { IDLE_TIMEOUT };
+            let view = ctx.engine.data_plane.run(ctx.run_id()).await;
+            let has_no_calls = view.is_ok_and(|view| view.in_flight == 0);
+            if has_no_calls && activity.idle_time() >= idle_timeout {
+                return Some(Settled::Yes);
+            }
+            let longest = if has_sub_agents { deadline } else { cleanup_deadline };
+            (Instant::now() >= longest).then_some(Settled::No)
+        };
+        let settled = async {
             sleep(IDLE_POLL_INTERVAL).await;
-            let is_idle = async || {
-                let view = ctx.engine.data_plane.run(ctx.run_id()).await;
-                let has_no_calls = view.is_ok_and(|view| view.in_flight == 0);
-                (has_no_calls && activity.idle_time() >= idle_timeout).then_some(())
-            };
-            poll(IDLE_POLL_INTERVAL, is_idle).await;
+            poll(IDLE_POLL_INTERVAL, look).await
         };
         tokio::select! {
-            done = timeout(longest, idle) => done.map_or(Settled::No, |()| Settled::Yes),
+            settled = settled => settled,
             () = ctx.cancel.cancelled() => Settled::No,
         }
     }
