@@ -206,10 +206,7 @@ pub fn observed<'p>(
             None => meter.feed(&piece, None),
         }
         let (piece, held) = match &mut passage {
-            Passage::Stream(withheld) => {
-                let usage = if meter.has_counted() { usage } else { UsageEventFor::Agent };
-                (withheld.follow(piece, usage, &redact), withheld.held())
-            }
+            Passage::Stream(withheld) => (withheld.follow(piece, usage, &redact), withheld.held()),
             Passage::Document(document) => (document.follow(piece), document.held()),
         };
         passed.bytes.extend_from_slice(&piece);

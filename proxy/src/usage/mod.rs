@@ -192,11 +192,6 @@ impl Meter {
         matches!(self.body, Body::Events(..))
     }
 
-    /// Returns whether an event reported usage.
-    pub(crate) const fn has_counted(&self) -> bool {
-        self.report.counts.is_some()
-    }
-
     /// Returns whether a stream is between two events.
     #[cfg(any(test, feature = "internals"))]
     pub(crate) fn between_events(&self) -> bool {

@@ -34,7 +34,7 @@ use crate::{
     mask::Mask,
     refusal::{self, Refused},
     upstream::Connection,
-    usage::{DocumentFilter, EventFilter, Format, Meter, StreamProgress, UsageEventFor},
+    usage::{DocumentFilter, EventFilter, Format, Meter, StreamProgress},
 };
 
 /// Most bytes of a document that are read ahead. A document waits until it is known to be an answer, or until this much
@@ -298,10 +298,7 @@ impl Observed {
         let piece = match &mut self.passage {
             Passage::Events(events) => {
                 let redact = |event: &[u8]| upstream_error::replace_event(&self.exchange, self.detail, event);
-                // As long as the meter has found no usage, there is no event of it to withhold.
-                let usage =
-                    if self.meter.has_counted() { self.exchange.usage() } else { UsageEventFor::Agent };
-                events.follow(piece, usage, redact)
+                events.follow(piece, self.exchange.usage(), redact)
             }
             Passage::Document(document) => document.follow(piece),
         };

@@ -181,10 +181,12 @@ impl EventFilter {
         redact: &impl Fn(&[u8]) -> Bytes,
     ) {
         self.skip_mark(&mut event, passed);
-        if usage == UsageEventFor::Sluicegate && is_usage(&event) {
+        let verdict = judge(&event, &mut self.shape);
+        let is_answer = matches!(verdict, Verdict::Answer | Verdict::NeedsCleaning);
+        if is_answer && usage == UsageEventFor::Sluicegate && is_usage(&event) {
             return;
         }
-        let judged = match judge(&event, &mut self.shape) {
+        let judged = match verdict {
             Verdict::Answer => {
                 let covered = self.split_secrets.mask().cover(event.clone());
                 if covered.as_ptr() == event.as_ptr() {

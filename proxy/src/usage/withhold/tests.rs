@@ -96,6 +96,7 @@ fn foreign_events_are_replaced() {
         "data: x\n\n",
         "data: {\"choices\":[]} x\n\n",
         "data: {\"choices\":[],\"id\":x}\n\n",
+        "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":1}x\n\n",
         "data: {\"message\":\"x\"}\n\n",
         "data: [\"x\"]\n\n",
         "data: \"x\"\n\n",
