@@ -5,9 +5,13 @@ use std::{
     fs,
     path::{Path, PathBuf},
     thread,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
+
+/// Longest that a process is taken for one that replaces its program.
+const LONGEST_EXEC: Duration = Duration::from_secs(1);
 
 /// Returns the path of a program that was built together with this test.
 ///
@@ -104,15 +108,17 @@ pub(crate) fn processes(wanted: impl Fn(&str) -> bool) -> Vec<u32> {
 }
 
 /// Returns the command line of a process; an empty one if it has ended. A process that replaces its program has none for a
-/// moment, but the program's file.
+/// moment, but the program's file; so has one that clears its arguments, for ever.
 fn command_line_of(pid: u32) -> String {
-    let read = || fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let mut line = read();
-    while line.is_empty() && fs::read_link(format!("/proc/{pid}/exe")).is_ok() {
+    let is_there = || fs::read_link(format!("/proc/{pid}/exe")).is_ok();
+    let until = Instant::now() + LONGEST_EXEC;
+    loop {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        if !line.is_empty() || !is_there() || Instant::now() >= until {
+            return String::from_utf8_lossy(&line).into_owned();
+        }
         thread::yield_now();
-        line = read();
     }
-    String::from_utf8_lossy(&line).into_owned()
 }
 
 /// Kills the proxies whose configuration is in the directory `world`, and returns their number.

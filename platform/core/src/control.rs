@@ -50,7 +50,7 @@ use crate::{
 };
 pub use crate::{
     tap::{TapEvent, TapLine},
-    upstream::{ModelPrice, PriceSource, ShownPrices, UpstreamHealth, UpstreamState},
+    upstream::{ModelPrice, PriceSource, ShownPrices, UpstreamHealth, UpstreamState, offers},
     usage::{InexactCalls, Usage},
 };
 

@@ -107,3 +107,33 @@ pub enum PriceSource {
     /// The upstream, which shows it at `/model/info`.
     Upstream,
 }
+
+/// Returns whether the `listed` models offer `model`; `*` in one stands for any text.
+#[must_use]
+pub fn offers(listed: &[String], model: &str) -> bool {
+    listed.iter().any(|offer| match offer.split_once('*') {
+        Some((begin, end)) => model.strip_prefix(begin).is_some_and(|rest| rest.ends_with(end)),
+        None => offer == model,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pattern_offers_many_models() {
+        for (offer, model, is_offered) in [
+            ("gpt-4o", "gpt-4o", true),
+            ("gpt-4o", "gpt-4o-mini", false),
+            ("openai/*", "openai/gpt-4o", true),
+            ("openai/*", "anthropic/x", false),
+            ("openai/*", "other/openai/", false),
+            ("*", "anything", true),
+            ("a*a", "a", false),
+        ] {
+            let listed = ["first".to_owned(), offer.to_owned()];
+            assert_eq!(offers(&listed, model), is_offered, "{offer} {model}");
+        }
+    }
+}

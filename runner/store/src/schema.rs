@@ -96,10 +96,10 @@ pub(super) async fn version(
             return Err(Error::Altered { store: store.to_owned(), version });
         }
     }
-    let found = FIRST + applied.len() - 1;
-    if found < FIRST {
+    if applied.is_empty() {
         return Err(Error::Altered { store: store.to_owned(), version: FIRST });
     }
+    let found = FIRST + applied.len() - 1;
     if found > SCHEMA {
         return Err(Error::Newer { store: store.to_owned(), found, known: SCHEMA });
     }

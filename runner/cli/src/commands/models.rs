@@ -1,13 +1,14 @@
 //! Implements `sluice models`.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{self, Write},
 };
 
 use platform_core::{
     control::{ModelPrice, PriceSource, UpstreamHealth},
-    tariff::find_price,
+    id::ModelName,
+    tariff::{ANY_MODEL, find_price},
 };
 use platform_runtime::{settings::Settings, terminal};
 use runner_control_client::DataPlane;
@@ -89,9 +90,8 @@ fn rows(offered: &[String], settings: &Settings, prices: &[ModelPrice]) -> Vec<M
             users.entry(model).or_default().push(id.to_string());
         }
     }
-    let named = users.keys().copied().chain(default);
-    let mut only_named: Vec<_> = named.filter(|model| !offered.iter().any(|other| other == model)).collect();
-    only_named.dedup();
+    let is_listed = |model: &&str| offered.iter().any(|other| other == model);
+    let only_named: BTreeSet<_> = named_models(settings).filter(|model| !is_listed(model)).collect();
     let row = |model: &str, offered| ModelRow {
         offered,
         default: default == Some(model),
@@ -101,6 +101,18 @@ fn rows(offered: &[String], settings: &Settings, prices: &[ModelPrice]) -> Vec<M
     };
     let offered = offered.iter().map(|model| row(model, true));
     offered.chain(only_named.into_iter().map(|model| row(model, false))).collect()
+}
+
+/// Returns the models that the configuration names.
+pub(super) fn named_models(settings: &Settings) -> impl Iterator<Item = &str> {
+    let agents = settings.agents.values();
+    let of_agents =
+        agents.flat_map(|agent| agent.models.iter().map(ModelName::as_str).chain(agent.model.as_deref()));
+    let priced = settings.prices.keys().map(String::as_str).filter(|name| *name != ANY_MODEL);
+    let free = settings.billing.free_models.iter().map(ModelName::as_str);
+    let limited = settings.models.keys().map(String::as_str);
+    let default = settings.upstream.default_model.as_deref();
+    of_agents.chain(priced).chain(free).chain(limited).chain(default)
 }
 
 /// Returns the price that calls of `model` have.
@@ -143,7 +155,8 @@ mod tests {
     fn a_model_shows_its_price_and_its_agents() {
         let settings = settings(
             "[upstream]\ndefault_model = 'b'\n\
-             [agents.'t:gone']\nmodel = 'gone'\nargv = ['x']\nimage = 'i:1'\n",
+             [agents.'t:gone']\nmodel = 'gone'\nargv = ['x']\nimage = 'i:1'\n\
+             [prices.priced]\ninput = '1'\noutput = '2'\n",
         );
         let price = ModelPrice {
             model: "a".to_owned(),
@@ -159,6 +172,7 @@ mod tests {
         assert!(lines[2].contains("sandbox:agent") && lines[2].ends_with("default"), "{shown}");
         assert!(lines[2].contains(" - "), "no price is not a zero: {shown}");
         assert!(lines[3].contains("t:gone") && lines[3].contains("does not list it"), "{shown}");
-        assert_eq!(lines.len(), 4, "{shown}");
+        assert!(lines[4].starts_with("priced ") && lines[4].contains("does not list it"), "{shown}");
+        assert_eq!(lines.len(), 5, "{shown}");
     }
 }

@@ -6,21 +6,20 @@ use std::time::Duration;
 
 use platform_core::{
     closest::find_closest,
-    control::{ModelPrice, ShownPrices},
+    control::{ModelPrice, ShownPrices, offers},
     id::ModelName,
-    tariff::ANY_MODEL,
 };
 use platform_runtime::settings::Settings;
 use runner_control_client::DataPlane;
 use runner_engine::{
-    agents::{fetch_offered_models, offers},
-    order::OrderError,
-    pricing::check_price_by,
-    request::RunRequest,
+    agents::fetch_offered_models, order::OrderError, pricing::check_price_by, request::RunRequest,
 };
 use tokio::time::timeout;
 
-use super::{error::Misused, models::price_of};
+use super::{
+    error::Misused,
+    models::{named_models, price_of},
+};
 
 /// Longest wait for what the data plane knows of prices.
 const PRICES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -37,7 +36,7 @@ pub(super) async fn check_model(
         return Ok(());
     }
     let Some(offered) = fetch_offered_models(data_plane).await else { return Ok(()) };
-    if offered.iter().any(|offer| offers(offer, model.as_str())) {
+    if offers(&offered, model.as_str()) {
         return Ok(());
     }
     // LiteLLM may show the price of a model that it does not list.
@@ -71,18 +70,6 @@ pub(super) async fn check_shown_price(
     }
     let Some(prices) = known_prices(data_plane).await else { return Ok(()) };
     Ok(check_price_by(settings, request, |model| price_of(model, &prices).is_some())?)
-}
-
-/// Returns the models that the configuration names.
-fn named_models(settings: &Settings) -> impl Iterator<Item = &str> {
-    let agents = settings.agents.values();
-    let of_agents =
-        agents.flat_map(|agent| agent.models.iter().map(ModelName::as_str).chain(agent.model.as_deref()));
-    let priced = settings.prices.keys().map(String::as_str).filter(|name| *name != ANY_MODEL);
-    let free = settings.billing.free_models.iter().map(ModelName::as_str);
-    let limited = settings.models.keys().map(String::as_str);
-    let default = settings.upstream.default_model.as_deref();
-    of_agents.chain(priced).chain(free).chain(limited).chain(default)
 }
 
 /// Returns the prices that limits count with, once the data plane knows those of the upstream.

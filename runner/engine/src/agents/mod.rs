@@ -14,7 +14,7 @@ use platform_runtime::settings::{Agent, DEFAULT_AGENT, is_optional};
 use serde_json::{Value, json};
 
 pub use self::{
-    block_reason::{BlockReason, block_reasons, offers},
+    block_reason::{BlockReason, block_reasons},
     catalog::Catalog,
     host_facts::{HostFacts, Probes, fetch_offered_models},
 };

@@ -2,7 +2,11 @@
 
 use std::path::Path;
 
-use platform_core::{control::UpstreamHealth, name, secret::Secret};
+use platform_core::{
+    control::{UpstreamHealth, offers},
+    name,
+    secret::Secret,
+};
 use platform_runtime::{
     config::Environment,
     settings::{BaseUrl, DEFAULT_AGENT},
@@ -227,14 +231,6 @@ fn ask_model(dialogue: &Dialogue, offered: &[String], first: &str) -> Result<Str
     }
 }
 
-/// Returns whether one of the `offered` models is `model`, or a pattern for it such as `openai/*`.
-fn offers(offered: &[String], model: &str) -> bool {
-    offered.iter().any(|offer| match offer.split_once('*') {
-        Some((prefix, suffix)) => model.starts_with(prefix) && model.ends_with(suffix),
-        None => offer == model,
-    })
-}
-
 /// Returns the first models of a list in words, and the number of all others.
 fn listed(models: &[String]) -> String {
     let shown = models.iter().take(MAX_LISTED_MODELS).map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -265,13 +261,6 @@ mod tests {
         ] {
             assert_eq!(checked_url(text).ok().as_deref(), expected, "{text}");
         }
-    }
-
-    #[test]
-    fn a_pattern_offers_the_models_it_matches() {
-        let offered = ["gpt-4o".to_owned(), "openai/*".to_owned()];
-        assert!(offers(&offered, "gpt-4o") && offers(&offered, "openai/o3"));
-        assert!(!offers(&offered, "gpt-4") && !offers(&offered, "other/openai/"));
     }
 
     #[test]
