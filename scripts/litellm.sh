@@ -8,10 +8,11 @@ set -euo pipefail
 VERSION=1.106.2
 PRISMA=0.15.0 # Prisma's Python client; scripts/litellm/package-lock.json pins its engine
 NODEENV=1.10.0
-POSTGRES=/usr/lib/postgresql/15/bin
 
 # shellcheck source=scripts/install.sh
 source "$(dirname "${BASH_SOURCE[0]}")/install.sh"
+# shellcheck source=scripts/postgres.sh
+source "$(dirname "${BASH_SOURCE[0]}")/postgres.sh"
 VENV=$CACHE/litellm-$VERSION
 DATABASE=$CACHE/litellm-database-$VERSION-$PRISMA
 ENGINE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/litellm
@@ -40,17 +41,6 @@ use_prisma() {
   export PRISMA_SCHEMA_ENGINE_BINARY=$ENGINE/query-engine # never started, but the generator downloads it if absent
   export PYTHONPATH=$DATABASE/python${PYTHONPATH:+:$PYTHONPATH}
   PATH=$DATABASE/python/bin:$VENV/bin:$PATH # Prisma's generator finds Python and itself there
-}
-
-# Runs a program of Postgres, which refuses to run as root.
-postgres() {
-  local program=$POSTGRES/$1
-  shift
-  [[ -x $program ]] || die "$program is missing: run make setup-test"
-  if [[ $EUID -eq 0 ]]; then
-    exec setpriv --reuid nobody --regid nogroup --clear-groups -- "$program" "$@"
-  fi
-  exec "$program" "$@"
 }
 
 # create_cluster MIGRATIONS  Creates a cluster and applies LiteLLM's migrations in their order.

@@ -6,23 +6,12 @@
 # usage: with-postgres.sh COMMAND...
 set -euo pipefail
 
-PROGRAMS=/usr/lib/postgresql/15/bin
 # Tests that run at once have several programs each, and those several connections.
 MAX_CONNECTIONS=500
+# shellcheck source=scripts/postgres.sh
+source "$(dirname "${BASH_SOURCE[0]}")/postgres.sh"
 
 die() { echo "with-postgres: error: $*" >&2; exit 1; }
-
-# Runs a program of Postgres, which refuses to run as root.
-postgres() {
-  local program=$PROGRAMS/$1
-  shift
-  [[ -x $program ]] || die "$program is missing: run make setup-test"
-  if [[ $EUID -eq 0 ]]; then
-    setpriv --reuid nobody --regid nogroup --clear-groups -- "$program" "$@"
-  else
-    "$program" "$@"
-  fi
-}
 
 failed() {
   cat "$folder/log" >&2
