@@ -17,7 +17,10 @@ use platform_core::{
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_docker::Captured;
-use runner_engine::{request::Subject, run::RunResult};
+use runner_engine::{
+    request::{RunSpec, Subject},
+    run::RunResult,
+};
 use runner_model::lifecycle::{Failure, StartKind};
 use serde_json::json;
 
@@ -67,6 +70,14 @@ impl Show {
             status: if style == OutputStyle::Json { None } else { Status::on_terminal() },
             is_at_line_start: true,
         }
+    }
+
+    /// Shows the files that the run begins with while it is prepared.
+    pub(super) fn begins_with(mut self, spec: &RunSpec) -> Self {
+        if let Some(status) = &mut self.status {
+            status.begins_with(spec);
+        }
+        self
     }
 
     /// Returns whether a person watches the progress. If so, the caller has to call [`Self::tick`] at intervals.

@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 use platform_core::{
     event::{AgentEvent, Phase},
     host_tools::ToolCallState,
+    limit::ByteSize,
 };
+use runner_engine::request::RunSpec;
+use runner_files::{StagedFiles, size_text};
 
 use super::{
     columns,
@@ -27,6 +30,8 @@ pub(super) struct Status {
 #[derive(Debug, Default)]
 struct RunProgress {
     phase: Option<Phase>,
+    /// Files that the run begins with, in words; empty if unknown.
+    initial_files: String,
     tools: u64,
     last_tool: String,
     /// End of the text that the model wrote.
@@ -39,6 +44,11 @@ impl Status {
     /// Returns a line on standard error. Returns `None` if that is not a terminal.
     pub(super) fn on_terminal() -> Option<Self> {
         ProgressLine::on_terminal().map(|line| Self { line, progress: RunProgress::default() })
+    }
+
+    /// Names the files that the run begins with: their copy or clone can take most of its preparation.
+    pub(super) fn begins_with(&mut self, spec: &RunSpec) {
+        self.progress.initial_files = initial_files(spec);
     }
 
     /// Updates the state with an event of the run.
@@ -85,6 +95,9 @@ impl RunProgress {
         let waits = self.waiting.values().next();
         let waits = waits.map(|tool| format!("{tool} waits for an approval, ")).unwrap_or_default();
         let mut text = format!("{waits}{phase}");
+        if self.phase == Some(Phase::Preparing) && !self.initial_files.is_empty() {
+            text += &format!(" {}", self.initial_files);
+        }
         if self.tools > 0 {
             text += &format!(" · {}, last {}", counted(self.tools, "tool"), self.last_tool);
         }
@@ -100,6 +113,17 @@ impl RunProgress {
     }
 }
 
+/// Returns the files that a run begins with, in words; an empty text if it has none.
+fn initial_files(spec: &RunSpec) -> String {
+    match (&spec.repo, &spec.files) {
+        (Some(repo), _) => format!("a clone of {}", repo.url),
+        (None, Some(StagedFiles { files, bytes, .. })) => {
+            format!("a copy of {}, {}", counted(*files, "file"), size_text(ByteSize(*bytes)))
+        }
+        (None, None) => String::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,6 +131,11 @@ mod tests {
     #[test]
     fn a_line_fits_and_ends_with_the_last_words() {
         let mut status = RunProgress { phase: Some(Phase::Running), ..RunProgress::default() };
+        assert_eq!(status.text(80), "running");
+        status.initial_files = "a copy of 2 files, 3 B".to_owned();
+        status.update(&AgentEvent::Status { phase: Phase::Preparing });
+        assert_eq!(status.text(80), "preparing a copy of 2 files, 3 B");
+        status.update(&AgentEvent::Status { phase: Phase::Running });
         assert_eq!(status.text(80), "running");
         let call = |id: &str, state| AgentEvent::HostTool {
             id: id.to_owned(),

@@ -247,8 +247,9 @@ async fn execute(
     // The display has its own thread: a terminal or pager that stops reading must not stop timers, signals and
     // clean-up.
     let timers = Handle::current();
-    let display = std::thread::spawn(move || display_events(Show::new(output), received, &timers));
     let RunRequest { run_id, spec, .. } = &leased_run.request;
+    let show = Show::new(output).begins_with(spec);
+    let display = std::thread::spawn(move || display_events(show, received, &timers));
     let executed =
         async |events: mpsc::Sender<AgentEvent>| run::execute(engine, leased_run, &events, cancel).await;
     let result = if spec.agent.host_tools.is_empty() {
