@@ -247,6 +247,7 @@ async fn wrong_links_and_tokens_are_limited() {
 #[tokio::test]
 async fn a_command_says_why_it_has_no_link() {
     let there = Served::with("").await;
+    assert!(there.up.said.contains("dashboard `sluice dashboard` prints a link"), "{}", there.up.said);
     let listen = listen(&there);
     let run = async |arguments: &[&str]| {
         let outcome = there.world.sluice().run(&[&["dashboard"], arguments].concat()).await;

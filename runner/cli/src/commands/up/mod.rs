@@ -266,6 +266,7 @@ fn announce(context: &Context, proxy: &Proxy, health: &Health, api: Option<&Api>
     writeln!(out, "control   {}", context.settings.proxy.control_socket().display())?;
     if let Some(api) = api {
         writeln!(out, "api       {}", api.url())?;
+        writeln!(out, "dashboard `sluice dashboard` prints a link to sign in")?;
     }
     Ok(())
 }
