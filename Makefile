@@ -101,7 +101,7 @@ web-test: ## Check and test the sources of the dashboard
 
 web: pages web-test ## Build the dashboard, and check and test its sources
 
-web-check: ## Check that the dashboard builds the same twice, has current types, and small pages
+web-check: ## Check that the dashboard builds the same twice, and has small pages
 	@scripts/web.sh check
 
 build: ## Build all programs and tests

@@ -26,7 +26,6 @@ npm_run() { npm run --silent --prefix "$WEB" "$@"; }
 
 test_sources() {
   npm_run lint
-  npm_run generate -- --check
   npm_run typecheck
   npm_run test
 }
@@ -57,6 +56,6 @@ case $1 in
   install) install_packages ;;
   test) install_packages && test_sources ;;
   build) install_packages && build ;;
-  check) install_packages && npm_run generate -- --check && check ;;
+  check) install_packages && check ;;
   *) usage ;;
 esac
