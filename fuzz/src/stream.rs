@@ -108,13 +108,14 @@ fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
     if let (Some(marked), Some(passed)) = (rest.strip_prefix(BOM), left.strip_prefix(BOM)) {
         (left, rest) = (passed, marked);
     }
-    explain(answer, rest, left).unwrap_or_else(|missing| panic!("missing: {missing}"));
+    let all = String::from_utf8_lossy(passed);
+    explain(answer, rest, left).unwrap_or_else(|violation| panic!("{violation}\n--- all that passed\n{all}"));
 }
 
-/// Explains `left`, which passed, by the events of `rest`.
+/// Explains `left`, which passed, by the events of `rest`. One explanation of several may fail, so none panics.
 ///
 /// # Errors
-/// The first event that cannot be missing, and is.
+/// The first event that passed, was redacted or is missing, and must not.
 fn explain(answer: Answer<'_>, mut rest: &[u8], mut left: &[u8]) -> Result<(), String> {
     let is_ours = matches!(answer.route, Route::ChatCompletions | Route::Completions);
     while !rest.is_empty() {
@@ -135,18 +136,19 @@ fn explain(answer: Answer<'_>, mut rest: &[u8], mut left: &[u8]) -> Result<(), S
         }
         if let Some(after) = left.strip_prefix(event) {
             left = after;
-            assert!(!(fits && is_plain_error(event)), "an error passes: {text}");
-            assert!(!(fits && is_ours && end.is_some() && is_plain_usage(event)), "usage passes: {text}");
+            ensure(!(fits && is_plain_error(event)), || format!("an error passes: {text}"))?;
+            let is_withheld = fits && is_ours && end.is_some() && is_plain_usage(event);
+            ensure(!is_withheld, || format!("usage passes: {text}"))?;
             continue;
         }
         if let Some(after) = left.strip_prefix(&*redact(if fits { event } else { b"" })) {
-            assert!(!is_plain_text(event, answer.route), "an answer is scrubbed: {text}");
+            ensure(!is_plain_text(event, answer.route), || format!("an answer is redacted: {text}"))?;
             left = after;
             continue;
         }
         let clean = cleaned(event);
         if let Some(after) = left.strip_prefix(&*clean) {
-            assert!(!(fits && is_plain_error(event)), "an error passes: {text}");
+            ensure(!(fits && is_plain_error(event)), || format!("an error passes: {text}"))?;
             left = after;
             continue;
         }
@@ -154,12 +156,16 @@ fn explain(answer: Answer<'_>, mut rest: &[u8], mut left: &[u8]) -> Result<(), S
             left = after;
             continue;
         }
-        if !(is_ours && fits && end.is_some()) {
-            return Err(text.into_owned());
-        }
-        has_nothing_but_usage(&only(event).expect("what is missing has data"));
+        let is_usage =
+            is_ours && fits && end.is_some() && only(event).is_some_and(|data| has_nothing_but_usage(&data));
+        ensure(is_usage, || format!("missing: {text}"))?;
     }
-    if left.is_empty() { Ok(()) } else { Err("what explains the rest of what passed".to_owned()) }
+    ensure(left.is_empty(), || "no event explains the rest of what passed".to_owned())
+}
+
+/// Returns an error if `holds` is false.
+fn ensure(holds: bool, violation: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(violation()) }
 }
 
 /// Returns the rest of `passed` after the beginning of an `event` that was cut off.
@@ -220,10 +226,12 @@ fn lines(event: &[u8]) -> impl Iterator<Item = &[u8]> {
     event.split(|byte| matches!(byte, b'\n' | b'\r'))
 }
 
-/// Checks that a missing event has only counts and choices without text. It may be broken otherwise.
-fn has_nothing_but_usage(data: &str) {
-    assert!(data.contains("\"usage\"") && data.contains("\"choices\""), "missing: {data}");
-    let Some(members) = Members::of(data) else { return };
+/// Returns whether an event has only counts and choices without text. It may be broken otherwise.
+fn has_nothing_but_usage(data: &str) -> bool {
+    if !(data.contains("\"usage\"") && data.contains("\"choices\"")) {
+        return false;
+    }
+    let Some(members) = Members::of(data) else { return true };
     let said = |members: &Members<'_>, name: &str| {
         members
             .0
@@ -232,19 +240,18 @@ fn has_nothing_but_usage(data: &str) {
             .find(|(other, value)| other == name && *value != "null")
             .map(|it| it.1.to_owned())
     };
-    assert!(said(&members, "error").is_none(), "an error is missing: {data}");
-    for choice in elements(&said(&members, "choices").unwrap_or_default()) {
-        let choice = Members::of(choice).expect("a choice that says nothing is an object");
-        for (name, value) in choice.0.iter().filter(|(_, value)| *value != "null") {
-            let nothing = || match name.as_str() {
-                "index" => true,
-                "delta" => Members::of(value).is_some_and(|delta| delta.0.iter().all(|it| it.1 == "null")),
-                "text" => *value == r#""""#,
-                _ => false,
-            };
-            assert!(nothing(), "missing although it says something: {data}");
-        }
-    }
+    let says_nothing = |(name, value): &(String, &str)| match name.as_str() {
+        _ if *value == "null" => true,
+        "index" => true,
+        "delta" => Members::of(value).is_some_and(|delta| delta.0.iter().all(|it| it.1 == "null")),
+        "text" => *value == r#""""#,
+        _ => false,
+    };
+    let choices = said(&members, "choices").unwrap_or_default();
+    said(&members, "error").is_none()
+        && elements(&choices)
+            .into_iter()
+            .all(|choice| Members::of(choice).is_some_and(|choice| choice.0.iter().all(says_nothing)))
 }
 
 /// Parses an object as every API writes it: each name once and without escapes.
