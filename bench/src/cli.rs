@@ -57,7 +57,7 @@ struct Run {
     /// Only these peers
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     peers: Vec<String>,
-    /// Only these workloads; `threads-*` is all whose names begin so
+    /// Only these workloads; `threads-*` is all with names that begin so
     #[arg(long, value_delimiter = ',', value_name = "NAME")]
     workloads: Vec<String>,
     /// Write the run into this directory
@@ -106,7 +106,7 @@ pub async fn run(arguments: Arguments) -> io::Result<()> {
         Command::Run(run) => unless_stopped(measure_peers(run)).await,
         Command::Fairness(fairness) => unless_stopped(measure_fairness(fairness)).await,
         Command::Instructions(instructions) => unless_stopped(count_instructions(instructions)).await,
-        // A hop has runtimes of its own, which cannot start inside this one.
+        // A hop has its own runtimes, which cannot start inside this one.
         Command::Hop(hop) => std::thread::spawn(|| hop.serve())
             .join()
             .map_err(|_panicked| io::Error::other("the hop panicked"))?,

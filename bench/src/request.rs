@@ -27,7 +27,7 @@ const TOOLS: usize = 30;
 /// Number of messages of an agent's conversation.
 const MESSAGES: usize = 50;
 
-/// Returns a chat request whose body has `bytes` bytes; `model` selects the fast upstream's answer.
+/// Returns a chat request with a body of `bytes` bytes; `model` selects the fast upstream's answer.
 #[must_use]
 pub fn chat(model: &str, bytes: usize) -> Arc<[u8]> {
     let stream = model.contains("events");

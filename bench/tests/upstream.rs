@@ -1,4 +1,4 @@
-//! The scripted upstream as its clients meet it: over TCP, with nothing of its own code in between.
+//! The scripted upstream as its clients meet it: over TCP, with none of its code in between.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -1,6 +1,6 @@
 //! Checks the redaction of an upstream's error texts. An input is such a text, in which control bytes mean secrets:
 //!
-//! * 0x00 at the very beginning: the rest is a whole answer whose usage is known (`truth`);
+//! * 0x00 at the very beginning: the rest is a whole answer with known usage (`truth`);
 //! * 0x01: the upstream's key; 0x02: its address;
 //! * 0x03: another key; 0x04: the hash of a key; 0x05: an address; 0x06: a URL.
 //!

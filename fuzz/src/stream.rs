@@ -2,7 +2,7 @@
 //! answer.
 //!
 //! The letters are `c` chat, `p` completions, `r` responses and `m` messages as events, and as capitals one JSON
-//! document. The answer is cut at each 0x1f. After a `k` comes an answer whose usage is known (`truth`).
+//! document. The answer is cut at each 0x1f. After a `k` comes an answer with known usage (`truth`).
 //!
 //! However an answer is cut, the meter reads the same in it and the same bytes pass, watched or not. An event passes as
 //! it came, or without the lines that clients ignore. Events with nothing but usage are removed where Sluicegate

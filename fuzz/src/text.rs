@@ -73,7 +73,7 @@ fn read_all(text: &str) {
     }
 }
 
-/// Returns an object whose member a careless reader reads anew, and that member's value likewise.
+/// Returns an object with a member that a careless reader reads anew, and that member's value likewise.
 fn hidden(text: &str) -> String {
     (0..LAYERS).fold(text.to_owned(), |inner, _| {
         format!(r#"{{"$serde_json::private::RawValue":{}}}"#, Value::from(inner))

@@ -22,7 +22,7 @@ pub struct ConnectionCounts {
     pub too_large: u64,
     /// Connections given up because two ticks were missed.
     pub silent: u64,
-    /// Turns whose reader was too slow for all of the text.
+    /// Turns with a reader too slow for all of the text.
     pub slow_readers: u64,
 }
 

@@ -58,7 +58,7 @@ impl DeviceError {
 }
 
 impl DeviceKey {
-    /// Opens the key in `path`. If there is no file, creates a new key and stores it there with mode 0600.
+    /// Opens the key in `path`. If the file is missing, creates a new key and stores it there with mode 0600.
     ///
     /// # Errors
     /// If something else is there, if others may read it, or if the system refuses. A symbolic link is not followed.

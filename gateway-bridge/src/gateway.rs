@@ -82,14 +82,14 @@ impl Gateway {
         self.connection.connected().await.map(|up| up.hello.clone())
     }
 
-    /// Returns why there is no connection at the moment; `None` if there is one, or if the first is being opened.
+    /// Returns why the connection is down at the moment; `None` if it is up, or if the first is being opened.
     #[must_use]
     pub fn trouble(&self) -> Option<Error> {
         self.connection.trouble()
     }
 
     /// Runs one turn. Waits for a connection, then returns at once: everything later is an event or the ending of
-    /// [`Running`]. Cancel safe: a turn whose future was dropped is not run.
+    /// [`Running`]. Cancel safe: a turn with a dropped future is not run.
     ///
     /// # Errors
     /// Any error before something is sent: [`Error::InvalidTurn`], [`Error::Unsupported`], [`Error::TooLarge`],

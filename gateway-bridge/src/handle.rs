@@ -67,7 +67,7 @@ impl ReplySender {
         }
     }
 
-    /// Reports to the caller that there is no answer.
+    /// Reports to the caller that no answer comes.
     pub(crate) fn refuse(self, error: Error) {
         // The caller may have gone, and then the error is dropped.
         match self {

@@ -42,8 +42,8 @@ impl Running {
         &self.state.run_id
     }
 
-    /// Returns the next event; `None` when the turn has ended. Cancel safe. A turn whose events are not read continues
-    /// all the same.
+    /// Returns the next event; `None` when the turn has ended. Cancel safe. A turn continues all the same if its events
+    /// are not read.
     pub async fn next(&mut self) -> Option<TurnEvent> {
         self.state.next().await
     }

@@ -1,4 +1,4 @@
-//! Keeps the accounts whose balance is below its floor, and the models that cost nothing.
+//! Keeps the accounts with a balance below their floor, and the models that cost nothing.
 //!
 //! The control plane knows balances, and replaces the lists here. A call reads them once. A change takes effect at once,
 //! even if the disk fails. It is stored right after, and storing is retried until it succeeds. So the calls of such an
@@ -48,7 +48,7 @@ impl BalanceGate {
     /// Reads the lists from `file`.
     ///
     /// # Errors
-    /// If the file cannot be read or written, or holds anything else: the proxy does not guess whose balance is used up.
+    /// If the file cannot be read or written, or holds anything else: the proxy does not guess which balances ran out.
     pub(crate) fn open(file: &Path) -> io::Result<Self> {
         let (mut log, lines) = log::open_json_log::<GateLine>(file)?;
         let stored = lines.len();

@@ -14,7 +14,7 @@ use crate::log::Log;
 
 /// Number of runs that are remembered. The oldest are forgotten first: control never gives an id twice.
 const MAX_REMEMBERED: usize = 100_000;
-/// Number of runs whose last state is kept, so that a late request still gets it.
+/// Number of runs to keep the last state of, so that a late request still gets it.
 const MAX_VIEWS: usize = 1024;
 
 /// Runs that were closed.
@@ -147,7 +147,7 @@ impl ClosedRuns {
         self.views().iter().find(|view| view.grant.run_id == *run_id).cloned()
     }
 
-    /// Returns the epoch in which a run was closed; 0 if that is no longer known.
+    /// Returns the epoch in which a run was closed; 0 if it is forgotten.
     pub(crate) fn epoch(&self, run_id: &RunId) -> u64 {
         self.views().iter().find(|view| view.grant.run_id == *run_id).map_or(0, |view| view.epoch)
     }
@@ -164,7 +164,7 @@ impl ClosedRuns {
         self.views().retain(|view| view.grant.run_id != *run_id);
     }
 
-    /// Keeps the last state of a run; returns the run whose state is dropped for it.
+    /// Keeps the last state of a run; returns the run that loses its state for it.
     pub(crate) fn keep_view(&self, view: RunView) -> Option<RunId> {
         let mut views = self.views();
         views.push_front(view);

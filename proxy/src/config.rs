@@ -127,7 +127,7 @@ impl ConfigSources {
     }
 }
 
-/// Returns the key that mints the keys of runs, if each run has one of its own.
+/// Returns the key that mints the keys of runs, if each run has its own.
 fn admin_authorization(
     settings: &Settings,
     trusted: &Trusted,

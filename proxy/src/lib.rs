@@ -143,7 +143,7 @@ pub enum Error {
     Thread(#[source] io::Error),
 }
 
-/// A proxy that serves calls, and whose control socket is bound. Connections there are answered once [`App::run`] is
+/// A proxy that serves calls, with its control socket bound. Connections there are answered once [`App::run`] is
 /// polled.
 #[derive(Debug)]
 pub struct App {

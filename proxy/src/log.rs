@@ -121,7 +121,7 @@ impl Log {
         Ok(())
     }
 
-    /// Preallocates space. If there is no more now, earlier space stays preallocated.
+    /// Preallocates space. If no more is available now, earlier space stays preallocated.
     fn preallocate(&mut self) {
         if let Err(error) = self.try_preallocate() {
             let error = report::chain(&error);
@@ -138,7 +138,7 @@ impl Log {
     }
 }
 
-/// Opens a log whose lines are JSON, and returns it with them, the oldest first.
+/// Opens a log of JSON lines, and returns it with them, the oldest first.
 ///
 /// # Errors
 /// If the file cannot be read or written, or holds anything else: the proxy does not guess what was decided.
@@ -159,7 +159,7 @@ pub(crate) fn json_lines(lines: impl IntoIterator<Item = impl Serialize>) -> io:
     Ok(text)
 }
 
-/// Opens a log whose lines are runs, and returns it with them, the oldest first.
+/// Opens a log with a run on each line, and returns it with them, the oldest first.
 pub(crate) fn open_run_log(path: &Path) -> io::Result<(Log, Vec<RunId>)> {
     let (log, text) = Log::open(path, |line| RunId::parse(line).is_ok())?;
     Ok((log, text.lines().filter_map(|line| RunId::parse(line).ok()).collect()))

@@ -1,4 +1,4 @@
-//! Learns how fast models generate, from calls whose tokens are known exactly.
+//! Learns how fast models generate, from calls with exactly known tokens.
 //!
 //! Calls that end early are booked by it: what a model may have generated unseen. Only rates above
 //! [`LEAST_RATE`] are kept, so that calls at a usual pace touch nothing shared. The journal keeps them over restarts: in
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 /// Tokens a second that each model may generate, as long as nothing faster is known: more than large models do.
 pub(crate) const LEAST_RATE: u64 = 200;
-/// Most models whose rates are kept apart. All others share one rate, so that no agent can occupy memory with names.
+/// Most models with separate rates. All others share one rate, so that no agent can occupy memory with names.
 const MAX_MODELS: usize = 1024;
 /// Name under which the others share it; no call asks for a model without a name.
 const OTHERS: &str = "";

@@ -29,7 +29,7 @@ pub(crate) struct RunRegistry {
     revoked: Mutex<Revoked>,
 }
 
-/// Runs whose tokens were revoked.
+/// Runs with revoked tokens.
 #[derive(Debug)]
 struct Revoked {
     runs: HashSet<RunId>,

@@ -20,7 +20,7 @@ const WORDS: [&str; 6] = ["one ", "two ", "three ", "four ", "five ", "six"];
 /// Threads of orders that a page of another origin forges.
 const FORGED: [&str; 4] = ["other", "forged-json", "forged-text", "forged-form"];
 
-/// World whose API serves the page.
+/// World with an API that serves the page.
 struct Site {
     there: Served,
     page: ServedPage,

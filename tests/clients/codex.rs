@@ -7,7 +7,7 @@ use harness::{
 };
 use platform_core::grant::{RunGrant, UngrantedTools};
 
-/// Question whose answer is the scripted upstream's, whatever the model.
+/// Question that the scripted upstream answers, whatever the model.
 const QUESTION: &str = "[fake-words3] Say something.";
 
 #[tokio::test]

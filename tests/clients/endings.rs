@@ -17,7 +17,7 @@ use platform_core::{
 
 use crate::world_with_litellm;
 
-/// Longest time until a stream whose agent has left ends at the model provider, behind LiteLLM.
+/// Longest time until a stream ends at the model provider, behind LiteLLM, after its agent has left.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[tokio::test]

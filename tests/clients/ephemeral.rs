@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(110);
 /// Longest duration of a run while several execute at once.
 const LONG_PATIENCE: Duration = Duration::from_secs(210);
 
-/// Starts a world with the agent, whose run timeout is `seconds`.
+/// Starts a world with the agent, which has a run timeout of `seconds`.
 async fn world(seconds: u32, more: &str) -> World {
     World::with(&format!("{ENTRY}run_timeout = '{seconds}s'\n{more}\n")).await
 }

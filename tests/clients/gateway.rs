@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 const LOOP: &str = "Please:\ncall: exec {\"command\":\"echo once\"}";
 
-/// Returns a turn whose deadline suits a real gateway.
+/// Returns a turn with a deadline that suits a real gateway.
 fn turn(key: &str, message: &str) -> Turn {
     Turn { deadline: Instant::now() + Duration::from_secs(100), ..asking(&session(key), message) }
 }

@@ -45,7 +45,7 @@ async fn openclaw_calls_a_host_tool_over_mcp() {
     up.stop(Signal::TERM).await;
 }
 
-/// A run whose agent waits, so that other programs call host tools from its network.
+/// A run with an agent that waits, so that other programs call host tools from its network.
 struct WaitingRun {
     world: World,
     up: Up,

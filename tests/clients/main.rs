@@ -46,7 +46,7 @@ use bench::upstream::ScriptedUpstream;
 use harness::{CANARY_KEY, LiteLlm, World};
 use platform_core::{grant::Correlation, id::ExternalId};
 
-/// Starts a world whose upstream is LiteLLM, with the scripted upstream behind it.
+/// Starts a world with LiteLLM as its upstream, and the scripted upstream behind that.
 async fn world_with_litellm() -> (World, LiteLlm) {
     let upstream = ScriptedUpstream::start().await.unwrap();
     let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;

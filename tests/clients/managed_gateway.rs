@@ -143,7 +143,7 @@ async fn is_what_it_was_made(world: &World, container: &str) {
     assert_eq!((checked.code, codes(&checked)), (Some(0), vec![]), "{checked:?}");
 }
 
-/// Checks that it mounts the volume of its agent's entry, which it only reads, and is left alone while there is none.
+/// Checks that it mounts the volume of its agent's entry, which it only reads, and is left alone while that is missing.
 async fn mounts_a_repository(world: &World, container: &str) {
     let volume = format!("sluice-{}-repo-web", world.installation());
     let entry = "gateways = ['g']\n";
@@ -178,7 +178,7 @@ async fn fills_its_own_disk_alone(world: &World, container: &str) {
         assert!(said.contains("No space left on device"), "{dir}: {said}");
         assert!(check().await.contains(&"disk_full".to_owned()), "{dir}");
         inside(container, &format!("rm {dir}/all")).await;
-        // The control: with free space there is no finding.
+        // The control: with free space the check finds nothing.
         assert_eq!(check().await, [""; 0], "{dir}");
     }
 }

@@ -133,7 +133,7 @@ async fn reported_usage_is_recorded() {
     });
 }
 
-/// Returns the journal's index of a record whose call received its whole answer.
+/// Returns the journal's index of a record of a call that received its whole answer.
 fn exact(evidence: &Evidence) -> usize {
     let is_whole = |run: &str| {
         let number: usize = run.trim_start_matches('m').parse().unwrap();

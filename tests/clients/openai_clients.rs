@@ -14,8 +14,8 @@ const REQUESTS: [&str; 4] = [
     include_str!("../sdk/requests/continue.json"),
 ];
 
-/// Returns what each case of a client has to say. `errors` are its classes for an unknown agent, a failed run, and a token
-/// that is none.
+/// Returns what each case of a client has to say. `errors` are its classes for an unknown agent, a failed run, and an
+/// invalid token.
 fn expected(client: &str, errors: [&str; 3]) -> Vec<(&'static str, Value)> {
     let [unknown, failed, unauthenticated] = errors;
     let models = ["test:fails", "test:long", "test:model", "test:sh", "test:slow", "test:tools"];
@@ -65,7 +65,7 @@ async fn openai_clients_use_agents_as_models() {
     let own = ["NotFoundError", "InternalServerError", "AuthenticationError"];
     check(&python, "openai", own);
     check(&node, "openai", own);
-    // LangChain for Python has classes of its own, below those of the SDK.
+    // LangChain for Python has its own classes, below those of the SDK.
     let renamed = ["OpenAIModelNotFoundError", "OpenAIAPIError", "OpenAIAuthenticationError"];
     check(&python, "langchain", renamed);
     check(&node, "langchain", own);

@@ -18,7 +18,7 @@ fn key(session: &str) -> String {
     format!("agent:main:{session}:1")
 }
 
-/// Creates a session if there is none, and returns the gateway's id of it.
+/// Creates a session unless it exists, and returns the gateway's id of it.
 async fn session_id(client: &mut GatewayClient, session: &str) -> String {
     let params = json!({ "key": key(session), "model": format!("{PROVIDER}/fake-steps") });
     let answer = client.call("sessions.patch", params).await;

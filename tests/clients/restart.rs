@@ -1,5 +1,5 @@
 //! Tests the official SDKs in their default settings, while proxies are killed and started again by `sluice up`. Their
-//! own retries are enough for calls whose answer has not begun. Calls pass through the bridge of a sandbox.
+//! own retries are enough while the answer of a call has not begun. Calls pass through the bridge of a sandbox.
 
 use harness::{Bridge, Sdk, Up, World, eventually};
 use platform_runtime::task;

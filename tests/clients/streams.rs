@@ -32,7 +32,7 @@ const STREAMS: [(&str, Models, &str, &str); 18] = [
     ("claude-messages-tools", Models::Anthropic, "/v1/messages", "fake-tools"),
 ];
 
-/// Fields whose values differ in every stream.
+/// Fields with a different value in every stream.
 const VOLATILE: [&str; 9] = [
     "id",
     "created",

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The same agent with and without a warm container.
 const AGENTS: &str = "[agents.'bench:cold']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '100s'\n\
     [agents.'bench:warm']\nargv = ['node', '/agent/run.mjs']\nimage = 'sluicegate/sandbox-openclaw:latest'\nmemory = '2GiB'\nrun_timeout = '100s'\nwarm_pool_size = 1\n";
-/// Message whose tool prints the peak memory of the control group, of either version.
+/// Message for a tool that prints the peak memory of the control group, of either version.
 const QUESTION: &str = "Please:\ncall: exec {\"command\":\"echo peak=$(cat /sys/fs/cgroup/memory.peak || \
     cat /sys/fs/cgroup/memory/memory.max_usage_in_bytes)=\"}\nsay: Done.";
 

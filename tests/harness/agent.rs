@@ -50,7 +50,7 @@ pub trait Wire: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Wire for T {}
 
-/// A connection whose incoming bytes are searched for canaries.
+/// A connection that searches its incoming bytes for canaries.
 struct Searched {
     wire: Box<dyn Wire>,
     flow: Flow,
@@ -100,7 +100,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-/// An answer whose body is still to come. Dropping it closes the connection.
+/// An answer with its body still to come. Dropping it closes the connection.
 #[derive(Debug)]
 pub struct Stream {
     /// HTTP status.

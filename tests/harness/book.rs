@@ -11,7 +11,7 @@ use crate::process::binary;
 /// Longest that a page may take. `sluice doctor` starts a container, and so does each run.
 const PAGE_TIMEOUT: Duration = Duration::from_secs(110);
 
-/// A page of the documents, with host paths and ports of its own.
+/// A page of the documents, with its own host paths and ports.
 #[derive(Debug)]
 pub struct Page {
     /// Directory in which it is played.
@@ -24,7 +24,7 @@ impl Page {
     /// Reads the page at `path` in the repository.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the page does not exist.
     #[must_use]
     pub fn read(path: &str) -> Self {
         let root = tempfile::Builder::new().prefix("sw-book-").tempdir_in("/tmp").unwrap();
@@ -59,7 +59,7 @@ impl Page {
     /// Returns the text below a heading, up to the next one.
     ///
     /// # Panics
-    /// If there is no such heading.
+    /// If the page has no such heading.
     #[must_use]
     pub fn section(&self, heading: &str) -> &str {
         let below = self.text.split_once(&format!("\n{heading}\n")).unwrap().1;

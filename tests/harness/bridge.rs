@@ -60,11 +60,11 @@ impl Bridge {
     }
 }
 
-/// Returns an address of the loopback interface whose port is free now, and stays so with all likelihood: Linux gives
-/// no port of this range to connections or to listeners that name none, and tests choose at random.
+/// Returns an address of the loopback interface with a port that is free now, and stays so with all likelihood: Linux
+/// gives no port of this range to connections or to listeners that name none, and tests choose at random.
 ///
 /// # Panics
-/// If there is none.
+/// If no port is free.
 #[must_use]
 pub fn free_port() -> SocketAddr {
     const FIRST: u16 = 10_000;

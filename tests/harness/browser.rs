@@ -96,8 +96,8 @@ impl ServedPage {
         pids
     }
 
-    /// Returns the requests of the API whose `Origin` is the other one: method, path, status, relation to the page,
-    /// and whether the session's cookie came with it.
+    /// Returns the requests of the API with the other `Origin`: method, path, status, relation to the page, and whether
+    /// the session's cookie came with it.
     ///
     /// # Panics
     /// If nginx has not written its log.

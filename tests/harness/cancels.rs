@@ -36,7 +36,7 @@ const SPAWNS: &str = "call: tool_call";
 /// Steps of a run's list.
 const STEPS: usize = 40;
 
-/// Starts a gateway whose agents may start sub-agents, with a slow model.
+/// Starts a gateway with a slow model and agents that may start sub-agents.
 pub async fn gateway() -> Sessions {
     let tools = ["exec", "read", "sessions_spawn"].map(str::to_owned).to_vec();
     Sessions::without_litellm(&["fake-steps-gap30ms"], |setup| Setup { tools, ..setup }).await

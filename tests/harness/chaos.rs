@@ -1,4 +1,4 @@
-//! Plays random actions of agents, operators and failing machines against a proxy, whose limits should hold meanwhile.
+//! Plays random actions of agents, operators and failing machines against a proxy; its limits should hold meanwhile.
 //!
 //! The random numbers come from a seed; the machine decides how the pieces interleave. The caller judges the findings.
 
@@ -149,7 +149,7 @@ impl Chaos {
         tokio::task::yield_now().await;
     }
 
-    /// Makes a call whose answer ends, and waits for its end.
+    /// Makes a call with an answer that ends, and waits for its end.
     async fn finish(&mut self) {
         let run = self.random.below(self.runs.len());
         let model = MODELS[self.random.below(3)];
@@ -235,7 +235,7 @@ impl Chaos {
         for call in self.calls.drain(..) {
             abandon(call).await;
         }
-        // The proxy may still have to read a request whose sender left long ago.
+        // The proxy may still have to read a request long after its sender left.
         let observe = || self.observe();
         eventually("what is told is what is recorded, and nothing is in flight", observe, Findings::agree)
             .await

@@ -27,7 +27,7 @@ pub struct Codex {
 }
 
 impl Codex {
-    /// Creates the home of a Codex whose provider is at `base_url`.
+    /// Creates the home of a Codex with its provider at `base_url`.
     ///
     /// # Panics
     /// If the files cannot be written.

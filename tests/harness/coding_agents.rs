@@ -100,7 +100,7 @@ impl AgentUpstream {
         }
     }
 
-    /// Returns the codes of a run whose model's answers break off. LiteLLM translates the answers of some APIs as a
+    /// Returns the codes of a run when its model's answers break off. LiteLLM translates the answers of some APIs as a
     /// whole: it answers with its own error.
     const fn cut_codes(self) -> &'static [&'static str] {
         match self {
@@ -306,7 +306,7 @@ impl CodingAgent {
         changed_file(world, &outcome, files).await
     }
 
-    /// Runs in a project whose settings would lead each agent elsewhere.
+    /// Runs in a project with settings that would lead each agent elsewhere.
     async fn project_settings(&self, world: &World) -> String {
         let project = world.path().join("project");
         for (name, text) in PROJECT_SETTINGS {

@@ -25,7 +25,7 @@ const MOMENTS: u64 = 10;
 /// State of both processes at a moment.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Moment {
-    /// Lines whose receipts are stored and acknowledged.
+    /// Lines with receipts that are stored and acknowledged.
     pub lines: u64,
     /// Time since `sluice up` was ready.
     pub milliseconds: u64,
@@ -45,8 +45,8 @@ pub struct Consumed {
 }
 
 impl Consumed {
-    /// Writes a journal of `calls` in `world`, whose proxy starts again with it, and waits until a `sluice up` has
-    /// stored all of them. It is stopped then; the proxy runs on.
+    /// Writes a journal of `calls` in `world`, starts its proxy again with it, and waits until a `sluice up` has stored
+    /// all of them. It is stopped then; the proxy runs on.
     ///
     /// # Panics
     /// If the consumer stands still.

@@ -12,7 +12,7 @@ use crate::{
 /// Owner of all repositories.
 const OWNER: &str = "octo";
 
-/// Host whose two servers take the same token. It is gone at the end of the test.
+/// Host with two servers that take the same token. It is gone at the end of the test.
 #[derive(Debug)]
 pub struct GitHost {
     /// Server of the repositories.
@@ -21,7 +21,7 @@ pub struct GitHost {
     pub github: GitHubDouble,
     /// Token for both. It is searched for as all secrets of the harness.
     pub token: String,
-    /// Outside of the world, whose files are searched for the token.
+    /// Outside of the world, because the world's files are searched for the token.
     dir: TempDir,
 }
 
@@ -42,7 +42,7 @@ impl GitHost {
         }
     }
 
-    /// Returns the settings of a world whose GitHub is this host.
+    /// Returns the settings of a world with this host as its GitHub.
     #[must_use]
     pub fn settings(&self) -> String {
         format!("[github]\nurl = '{}'\napi_url = '{}/api/v3'\n", self.git.origin, self.github.url)

@@ -256,7 +256,7 @@ fn from_cgi(output: &[u8]) -> Response<Full<Bytes>> {
 /// Returns the processes that show `secret` in their arguments or variables.
 ///
 /// # Panics
-/// If there is no `/proc`.
+/// If `/proc` is missing.
 #[must_use]
 pub fn processes_with(secret: &str) -> Vec<String> {
     let mut found = Vec::new();

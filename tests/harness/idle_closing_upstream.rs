@@ -54,7 +54,7 @@ impl IdleClosingUpstream {
     /// Starts to serve on a free port.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no port is free.
     pub async fn start(timing: Timing) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let upstream = Self { address: listener.local_addr().unwrap(), counters: Arc::default() };

@@ -20,7 +20,7 @@ use crate::{
     sluice::Outcome,
 };
 
-/// A running `sandbox-init` whose agent is idle until this is dropped.
+/// A running `sandbox-init` with an agent that is idle until this is dropped.
 #[derive(Debug)]
 pub struct Init {
     /// A client of its bridge.
@@ -72,7 +72,7 @@ pub fn signal(child: &Child, signal: Signal) {
 /// Reads the next line of the child's output.
 ///
 /// # Panics
-/// If there is none.
+/// If it cannot be read.
 pub async fn line(child: &mut Child) -> String {
     let mut line = String::new();
     let mut output = BufReader::with_capacity(1, child.stdout.as_mut().unwrap());

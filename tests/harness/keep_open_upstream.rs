@@ -24,7 +24,7 @@ impl KeepOpenUpstream {
     /// Starts an upstream that answers with exactly these bytes.
     ///
     /// # Panics
-    /// If there is no free port.
+    /// If no port is free.
     pub async fn answering(answer: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let (address, answer) = (listener.local_addr().unwrap(), answer.to_owned());
@@ -39,7 +39,7 @@ impl KeepOpenUpstream {
     /// Starts an upstream that answers as soon as a request begins, and reads no more of the request.
     ///
     /// # Panics
-    /// If there is no free port.
+    /// If no port is free.
     pub async fn hasty(answer: &str) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let (address, answer) = (listener.local_addr().unwrap(), answer.to_owned());

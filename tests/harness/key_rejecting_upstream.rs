@@ -28,7 +28,7 @@ impl KeyRejectingUpstream {
     /// Starts to serve on a free port, and answers 401.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no port is free.
     pub async fn start() -> Self {
         Self::rejecting(Rejection::Unauthorized).await
     }
@@ -36,7 +36,7 @@ impl KeyRejectingUpstream {
     /// Starts to serve on a free port, and answers as LiteLLM 1.106.2 without a database does.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no port is free.
     pub async fn without_database() -> Self {
         Self::rejecting(Rejection::NoDatabase).await
     }

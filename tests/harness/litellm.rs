@@ -71,7 +71,7 @@ impl LiteLlm {
         Self::start(upstream, key, Some(database), StreamCosts::Told).await
     }
 
-    /// Starts one with its database whose streams tell no cost: only its ledger does.
+    /// Starts one with its database and streams that tell no cost: only its ledger does.
     ///
     /// # Panics
     /// If it is not installed or does not start, with its log.

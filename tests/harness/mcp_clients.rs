@@ -32,7 +32,7 @@ pub struct McpCalls<'c> {
 }
 
 impl McpClient {
-    /// Makes `calls` from the network of `container`, whose `localhost` leads to its run's socket and nowhere else.
+    /// Makes `calls` from the network of `container`: its `localhost` leads to its run's socket and nowhere else.
     ///
     /// # Panics
     /// If the program fails, with its output.

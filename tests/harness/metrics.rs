@@ -88,7 +88,7 @@ impl Scrape {
     /// Returns the value of the series `name`, which has no labels.
     ///
     /// # Panics
-    /// If there is none.
+    /// If it does not exist.
     #[must_use]
     pub fn one(&self, name: &str) -> f64 {
         *self.series.get(name).unwrap_or_else(|| panic!("no {name} in {}", self.text))

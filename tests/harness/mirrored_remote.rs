@@ -22,7 +22,7 @@ pub struct MirroredRemote {
 }
 
 impl MirroredRemote {
-    /// Makes a repository in `dir` whose first commit has a file `number` with `0`, and serves it.
+    /// Makes a repository in `dir` with `0` in the file `number` of its first commit, and serves it.
     ///
     /// # Panics
     /// If git or the network refuses.

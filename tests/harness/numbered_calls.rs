@@ -59,7 +59,7 @@ impl NumberedCalls {
     /// Returns the time at which call `number` began.
     ///
     /// # Panics
-    /// If there is no such call.
+    /// If the call does not exist.
     #[must_use]
     pub fn began(&self, number: u64) -> SystemTime {
         self.from + self.step * u32::try_from(number).unwrap()
@@ -68,7 +68,7 @@ impl NumberedCalls {
     /// Returns the id of call `number`.
     ///
     /// # Panics
-    /// If there is no such call.
+    /// If the call does not exist.
     #[must_use]
     pub fn call_id(&self, number: u64) -> CallId {
         let since = self.began(number).duration_since(UNIX_EPOCH).unwrap();

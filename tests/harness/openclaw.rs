@@ -65,7 +65,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Returns a setup of the newer version without the plugin, whose agents have `exec` and `read`.
+    /// Returns a setup of the newer version without the plugin, with `exec` and `read` for its agents.
     #[must_use]
     pub fn new(base_url: &str, models: &[&str]) -> Self {
         Self {

@@ -60,8 +60,8 @@ pub fn has_ended(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/stat")).map_or(true, |stat| stat.contains(") Z "))
 }
 
-/// Returns how often each thread of a process has given up its core, by thread. Of threads whose names begin with
-/// `name`.
+/// Returns how often each thread of a process has given up its core, by thread. Covers the threads with names that
+/// begin with `name`.
 ///
 /// # Panics
 /// If the process has ended.
@@ -102,7 +102,7 @@ fn pids() -> impl Iterator<Item = u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Returns the processes whose command line `wanted` accepts; its arguments are separated by NUL.
+/// Returns the processes that `wanted` accepts by their command line; NUL separates its arguments.
 pub(crate) fn processes(wanted: impl Fn(&str) -> bool) -> Vec<u32> {
     pids().filter(|pid| wanted(&command_line_of(*pid))).collect()
 }
@@ -121,7 +121,7 @@ fn command_line_of(pid: u32) -> String {
     }
 }
 
-/// Kills the proxies whose configuration is in the directory `world`, and returns their number.
+/// Kills the proxies with a configuration in the directory `world`, and returns their number.
 pub(crate) fn kill_proxies(world: &Path) -> usize {
     let world = world.display().to_string();
     let proxies = processes(|command| {

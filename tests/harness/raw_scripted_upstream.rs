@@ -37,7 +37,7 @@ impl RawScriptedUpstream {
     /// Starts to serve on a free port.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no port is free.
     pub async fn start() -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let script = Script { writes: Vec::new(), delay: WRITE_DELAY, request: Vec::new() };

@@ -91,7 +91,7 @@ struct State {
     cost: Option<f64>,
     /// Rows that are sent as these texts, with their times.
     texts: Vec<(String, String)>,
-    /// Total of a ledger whose pages never end, if it is one.
+    /// Total of a ledger with pages that never end, if it is one.
     endless: Option<u64>,
     /// Rows that come while the ledger is read: each before the page of this number, counted from now.
     coming: Vec<(usize, Value)>,
@@ -103,7 +103,7 @@ impl ScriptedLedger {
     /// Starts one on a free port, in front of `upstream`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If no port is free.
     pub async fn in_front_of(upstream: SocketAddr) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();

@@ -1,4 +1,4 @@
-//! Starts a `sluice up` whose HTTP API is served, and adds principals to it.
+//! Starts a `sluice up` that serves its HTTP API, and adds principals to it.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use crate::{agent::Agent, canary, shell_agents::shell_agent, up::Up, world::Worl
 
 const AGENTS: &str = "[agents.'test:long']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nrun_timeout = '50s'\n";
 
-/// World whose API is up, with an agent that answers `it is done`.
+/// World with its API up, and an agent that answers `it is done`.
 #[derive(Debug)]
 pub struct Served {
     /// The world.
@@ -19,7 +19,7 @@ pub struct Served {
     pub api: Agent,
 }
 
-/// Starts a world whose API is up; returns it with a client.
+/// Starts a world with its API up; returns it with a client.
 ///
 /// # Panics
 /// If it does not start.
@@ -39,7 +39,7 @@ impl Served {
         Self::of(settings, "echo it is done").await
     }
 
-    /// Starts a world whose agent `test:sh` runs `script`.
+    /// Starts a world with an agent `test:sh` that runs `script`.
     pub async fn of(settings: &str, script: &str) -> Self {
         let (world, up, api) = served(settings, &format!("{AGENTS}{}", shell_agent(script, ""))).await;
         Self { world, up, api }

@@ -41,7 +41,7 @@ impl TestCa {
     /// Issues a certificate for `localhost`, with a new key.
     ///
     /// # Panics
-    /// If there is no randomness.
+    /// If the system has no randomness.
     #[must_use]
     pub fn issue(&self) -> ServerIdentity {
         let key = KeyPair::generate().unwrap();
@@ -59,7 +59,7 @@ impl TestCa {
     /// If it has another certificate, or no TLS.
     ///
     /// # Panics
-    /// If the certificate of the CA is none.
+    /// If the certificate of the CA is invalid.
     pub async fn connect(&self, address: SocketAddr) -> io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.pem.as_bytes()).unwrap()).unwrap();

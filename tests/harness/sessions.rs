@@ -1,4 +1,4 @@
-//! Starts a world whose runs are sessions of a real gateway, with the real LiteLLM in front of the scripted models.
+//! Starts a world where runs are sessions of a real gateway, with the real LiteLLM in front of the scripted models.
 
 use std::{collections::BTreeMap, fs::OpenOptions, io::Write, net::SocketAddr};
 
@@ -18,7 +18,7 @@ pub type Payer = (String, String);
 /// Input tokens of each call, fewest first; they identify the calls.
 pub type Calls = Vec<u64>;
 
-/// A gateway of the newer version, and a world whose runs are its sessions.
+/// A gateway of the newer version, and a world where runs are its sessions.
 #[derive(Debug)]
 pub struct Sessions {
     /// World with the proxy and the scripted models.
@@ -92,7 +92,7 @@ impl Sessions {
     /// Returns the calls that LiteLLM has billed, by account and run.
     ///
     /// # Panics
-    /// If there is no LiteLLM, or one of its records has no number of prompt tokens.
+    /// If LiteLLM is absent, or one of its records has no number of prompt tokens.
     #[must_use]
     pub fn billed(&self) -> BTreeMap<Payer, Calls> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -158,7 +158,7 @@ fn grouped<K: Ord>(calls: impl Iterator<Item = (K, u64)>) -> BTreeMap<K, Calls> 
 /// Returns the answer of a run.
 ///
 /// # Panics
-/// If there is none.
+/// If the run has no answer.
 #[must_use]
 pub fn answer(outcome: &Outcome) -> String {
     let last = outcome.events().into_iter().find(|event| event["type"] == "assistant_final");

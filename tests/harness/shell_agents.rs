@@ -26,7 +26,7 @@ pub fn toml_argument(text: &str) -> String {
     json!(text.replace('{', "{{").replace('}', "}}")).to_string()
 }
 
-/// Returns an entry of an agent that runs `script`, whose lines are events.
+/// Returns an entry of an agent that runs `script`; its lines are events.
 #[must_use]
 pub fn reporting_agent(script: &str, settings: &str) -> String {
     shell_agent(script, settings).replace("protocol = 'text'", "protocol = 'events'")

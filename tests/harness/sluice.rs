@@ -91,8 +91,8 @@ impl Sluice {
         self
     }
 
-    /// Gives it a pipe as standard output whose reader has left. Use with [`Self::spawn`], because [`Self::run`] reads
-    /// the output.
+    /// Gives it a pipe as standard output that its reader has left. Use with [`Self::spawn`], because [`Self::run`]
+    /// reads the output.
     ///
     /// # Panics
     /// If there can be no pipe.

@@ -1,4 +1,4 @@
-//! Makes many calls, some of whose clients leave in the middle, and samples the proxy's resources.
+//! Makes many calls, with some clients that leave in the middle, and samples the proxy's resources.
 //!
 //! Samples are taken between bouts of load, when no call is in flight. In the first third, pools, buffers and the
 //! allocator reach their final size; after that nothing may grow.
@@ -48,7 +48,7 @@ pub enum Leak {
 pub struct Soak {
     /// Calls that end.
     pub calls: u64,
-    /// Calls whose clients leave in the middle of a stream.
+    /// Calls with clients that leave in the middle of a stream.
     pub cuts: u64,
     /// Number of bouts, which share all equally. Calls and cuts are multiples of it and of the number of connections.
     pub bouts: u64,

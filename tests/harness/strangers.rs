@@ -22,8 +22,8 @@ use crate::pace::pace;
 
 /// Delay between two bytes of a slow body.
 const BYTE_DELAY: Duration = Duration::from_millis(500);
-/// Shortest and longest delay before a client whose connection was closed opens another. Clients have different ones, so
-/// that they do not come back all at once.
+/// Shortest and longest delay before a client opens another connection after one was closed. Clients have different
+/// ones, so that they do not come back all at once.
 const RETURN_DELAYS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(10)];
 /// Length of a body that never becomes whole.
 const BODY_LENGTH: usize = 400;

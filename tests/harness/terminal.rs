@@ -90,7 +90,7 @@ impl Sluice {
     /// Runs it with `arguments` on a terminal to its end.
     ///
     /// # Panics
-    /// If there is no `script` on this host (Debian: bsdutils, essential).
+    /// If this host has no `script` (Debian: bsdutils, essential).
     pub async fn on_terminal(self, arguments: &[&str]) -> Shown {
         self.on_terminal_until(arguments, "", async {}).await
     }
@@ -98,7 +98,7 @@ impl Sluice {
     /// Runs it with `arguments` on a terminal to its end, and awaits `then` as soon as the terminal shows `words`.
     ///
     /// # Panics
-    /// If there is no `script` on this host, or `words` are never shown.
+    /// If this host has no `script`, or `words` are never shown.
     pub async fn on_terminal_until(
         mut self,
         arguments: &[&str],
@@ -165,7 +165,7 @@ impl Sluice {
     /// Runs it with `arguments` on a terminal of 40 rows and 200 columns.
     ///
     /// # Panics
-    /// If there is no `script` on this host.
+    /// If this host has no `script`.
     #[must_use]
     pub fn seated(self, arguments: &[&str]) -> Seat {
         self.seated_at(200, arguments)
@@ -174,7 +174,7 @@ impl Sluice {
     /// The same on a terminal of this many columns.
     ///
     /// # Panics
-    /// If there is no `script` on this host.
+    /// If this host has no `script`.
     #[must_use]
     pub fn seated_at(mut self, columns: usize, arguments: &[&str]) -> Seat {
         self.command.args(arguments);

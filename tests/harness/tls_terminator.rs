@@ -42,7 +42,7 @@ impl TlsTerminator {
     /// Starts a terminator in front of `target`.
     ///
     /// # Panics
-    /// If there is no free port.
+    /// If no port is free.
     pub async fn to(target: SocketAddr, certificate: Certificate) -> Self {
         let (ca, config) = identity(certificate);
         let acceptor = TlsAcceptor::from(Arc::new(config));

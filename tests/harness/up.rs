@@ -111,7 +111,7 @@ impl Drop for Up {
     }
 }
 
-/// Reads a log to its end: a process whose log is not read would wait for its reader.
+/// Reads a log to its end: otherwise its process would wait for a reader.
 async fn collect(mut stderr: ChildStderr, log: Arc<Mutex<String>>) {
     let mut piece = vec![0; 8192];
     while let Ok(bytes @ 1..) = stderr.read(&mut piece).await {

@@ -65,7 +65,7 @@ impl World {
         Self::with("").await
     }
 
-    /// A world whose configuration ends with `toml`.
+    /// A world with a configuration that ends with `toml`.
     pub async fn with(toml: &str) -> Self {
         let upstream = ScriptedUpstream::start().await.unwrap();
         let base_url = upstream.base_url();
@@ -81,12 +81,12 @@ impl World {
         world
     }
 
-    /// A world whose proxy forwards to `base_url`, which may lead to the scripted upstream by a fault proxy.
+    /// A world with a proxy that forwards to `base_url`, which may lead to the scripted upstream by a fault proxy.
     pub async fn in_front_of(upstream: ScriptedUpstream, base_url: &str, toml: &str) -> Self {
         Self::reaching(upstream, &format!("base_url = '{base_url}'"), toml).await
     }
 
-    /// A world whose proxy has these settings of its upstream.
+    /// A world with these settings of its proxy's upstream.
     pub async fn reaching(upstream: ScriptedUpstream, settings: &str, toml: &str) -> Self {
         // Short: a socket's path has at most 107 bytes.
         let dir = tempfile::Builder::new().prefix("sw-").tempdir_in("/tmp").unwrap();
@@ -280,7 +280,7 @@ client_gone_timeout = '500ms'
     /// Files of in-flight marks, one of each data-plane thread that there was.
     ///
     /// # Panics
-    /// If there is no journal.
+    /// If the journal is missing.
     #[must_use]
     pub fn marks_files(&self) -> Vec<PathBuf> {
         let files = fs::read_dir(self.path().join("state/journal")).unwrap().map(|file| file.unwrap().path());
@@ -412,8 +412,8 @@ client_gone_timeout = '500ms'
 }
 
 impl Drop for World {
-    /// A test that passed has let no secret out. What it leaves on purpose ends with its world: a run whose worker was
-    /// killed goes on, in its container, until another worker takes it; and so does a proxy.
+    /// A test that passed has let no secret out. What it leaves on purpose ends with its world: a run goes on in its
+    /// container after its worker was killed, until another worker takes it; and so does a proxy.
     fn drop(&mut self) {
         let canaries = if std::thread::panicking() {
             self.show_complaints();

@@ -63,7 +63,7 @@ impl HyperRelay {
         Ok(answer)
     }
 
-    /// Takes a connection whose last answer has been read.
+    /// Takes a connection with no answer left to read.
     fn ready(&self) -> Option<SendRequest<Incoming>> {
         let mut connections = self.connections.borrow_mut();
         connections.retain(|connection| !connection.is_closed());

@@ -33,7 +33,7 @@ impl Verdict {
     }
 
     /// Returns whether the case passes. A case without a kept count fails, because its count has not been reviewed. A
-    /// case that is no longer counted fails as well.
+    /// case without a new count fails as well.
     #[must_use]
     pub fn is_good(&self) -> bool {
         let (Some(kept), Some(now)) = (self.kept, self.now) else { return false };

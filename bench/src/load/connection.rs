@@ -141,7 +141,7 @@ impl Connection {
     }
 }
 
-/// Checks that the answer, whose head has `head` bytes, is a success; otherwise the error has its status and body.
+/// Checks that the answer, with a head of `head` bytes, is a success; otherwise the error has its status and body.
 fn check_success(answer: &[u8], head: usize) -> io::Result<()> {
     if answer.starts_with(b"HTTP/1.1 200") {
         return Ok(());
@@ -163,7 +163,7 @@ fn length(head: &[u8]) -> Length {
     length.map_or(Length::Chunked, Length::Bytes)
 }
 
-/// Records the delay of every event whose time stamp is complete; returns the number of bytes that need no second look.
+/// Records the delay of every event with a complete time stamp; returns the number of bytes that need no second look.
 fn note_events(bytes: &[u8], now: u64, delays: &mut Vec<u64>) -> usize {
     const MARK: &[u8] = b"\"t\":\"";
     const DIGITS: usize = 19;

@@ -133,7 +133,7 @@ pub struct Site {
 
 /// Instructions for starting a peer.
 struct Launch {
-    /// Command of the peer; none if there is no program.
+    /// Command of the peer; none without a program.
     command: Option<Command>,
     /// Target that accepts connections when the peer is ready.
     ready: Target,
@@ -205,7 +205,7 @@ impl Peer {
     }
 }
 
-/// Returns the directory of the sockets of a peer whose own directory is `dir`.
+/// Returns the directory of the sockets of a peer that has `dir` as its own directory.
 pub(crate) fn in_memory(dir: &Path) -> PathBuf {
     let memory = Path::new("/dev/shm");
     if !memory.is_dir() {
@@ -244,7 +244,7 @@ impl Site {
 }
 
 impl Running {
-    /// Returns the peer's processes; none if there is no peer.
+    /// Returns the peer's processes; none without a peer.
     #[must_use]
     pub fn processes(&self) -> Vec<u32> {
         self.child.as_ref().map(|child| process::with_children(child.id())).unwrap_or_default()

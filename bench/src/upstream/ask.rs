@@ -84,7 +84,7 @@ impl Ask {
         fields.flat_map(texts).map(str::len).sum()
     }
 
-    /// Returns the text of the last message whose role is `user`, or of the last piece of a prompt without roles.
+    /// Returns the text of the last message with the role `user`, or of the last piece of a prompt without roles.
     pub(super) fn last_user_text(&self) -> String {
         let Some(prompt) = self.prompt_fields().last().and_then(|name| self.field(name)) else {
             return String::new();
@@ -94,7 +94,7 @@ impl Ask {
         turns.iter().rfind(by_user).map(|turn| texts(turn).concat()).unwrap_or_default()
     }
 
-    /// Returns all turns of a conversation: role, or the type where there is no role, and text.
+    /// Returns all turns of a conversation: role, or else the type, and text.
     pub(super) fn turns(&self) -> impl DoubleEndedIterator<Item = (&str, String)> {
         self.prompt_turns().iter().map(|turn| {
             let name = ["role", "type"].iter().find_map(|name| turn.get(*name)?.as_str());

@@ -86,7 +86,7 @@ impl ScriptedUpstream {
         self.ledger.clone()
     }
 
-    /// Answers `GET /model/info` with this from now on. Before, there is no such path.
+    /// Answers `GET /model/info` with this from now on. Before, the path does not exist.
     pub fn show_model_info(&self, status: StatusCode, body: impl Into<Bytes>) {
         self.model_info.set(status, body.into());
     }

@@ -27,7 +27,7 @@ const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 /// Message of the script's own error.
 const MID_ERROR: &str = "The script wants an error in the middle.";
 
-/// Message of a model whose context is too small.
+/// Message of a model with too small a context.
 const TOO_LONG: &str =
     "This model's maximum context length is 8 tokens, and the script wants the request to be longer.";
 
@@ -44,7 +44,7 @@ impl Responder {
     /// Answers `request` and records it in the ledger, unless it is about the ledger, or Sluicegate's own.
     ///
     /// # Errors
-    /// If there is no response; hyper then closes the connection.
+    /// If it returns no response; hyper then closes the connection.
     pub(super) async fn respond(self, request: Request<Incoming>) -> Outcome {
         let (head, body) = request.into_parts();
         if head.uri.path() == "/_ledger" {

@@ -25,7 +25,7 @@ pub(super) enum Step {
     Say(Option<String>),
 }
 
-/// Returns the step after those whose results the conversation has.
+/// Returns the step after those with results in the conversation.
 pub(super) fn next(ask: &Ask) -> Step {
     if !ask.offers_tools() {
         return Step::Say(None);

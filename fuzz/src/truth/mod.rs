@@ -1,9 +1,9 @@
-//! Checks answers whose usage is known beforehand, with text around it that an agent may have repeated.
+//! Checks answers with usage known beforehand, and text around it that an agent may have repeated.
 //!
 //! An input is a letter for the route, four bytes for the figures, a byte for the form, and the repeated text. The
 //! letters are `c` chat, `p` completions, `r` responses, `m` messages and `e` embeddings. Two bytes are for the prompt,
 //! two for the answer. The repeated text is pieces between 0x1f: each is a word of [`WORDS`] by a byte below 0x20, or
-//! text of its own.
+//! its own text.
 //!
 //! However such an answer is written and cut, the meter reads exactly the figures that it reports.
 

@@ -77,7 +77,7 @@ impl<'a> ActiveConnection<'a> {
         if self.silence.is_none() {
             self.task.shared.cells.failed_attempts.add_one();
         }
-        // The state changes before callers learn that there is no answer, so that none of them uses this connection.
+        // The state changes before callers learn that no answer comes, so that none of them uses this connection.
         self.task.phase.send_replace(phase);
         self.pending.refuse(why);
         let is_broken = matches!(why, Error::Disconnected { why: DisconnectReason::Closed(_) });

@@ -135,8 +135,8 @@ async fn connect(settings: &Settings, deadline: Instant) -> Result<crate::duplex
     }
 }
 
-/// Waits for `future` while there is no connection, and refuses calls meanwhile; `None` once a handle closes the
-/// connection, or none is left.
+/// Waits for `future` without a connection, and refuses calls meanwhile; `None` once a handle closes the connection, or
+/// none is left.
 async fn refuse_during<F: Future>(future: F, commands: &mut mpsc::Receiver<Command>) -> Option<F::Output> {
     let mut future = pin!(future);
     loop {

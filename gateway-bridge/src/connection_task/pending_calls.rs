@@ -14,7 +14,7 @@ use crate::{
 /// Most calls that may wait at once.
 const MAX_PENDING_CALLS: usize = 4096;
 
-/// Number of waiting calls at which those whose callers have gone are removed.
+/// Number of waiting calls at which those of gone callers are removed.
 const SWEEP_THRESHOLD: usize = 256;
 
 #[derive(Debug, Default)]

@@ -1,4 +1,4 @@
-//! Tests the whole client against a gateway whose side each test scripts.
+//! Tests the whole client against a gateway that each test scripts.
 //!
 //! The whole-system tests cover real gateways and their faults.
 

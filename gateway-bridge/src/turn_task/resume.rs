@@ -1,4 +1,4 @@
-//! Resumes a turn whose connection broke: the gateway went on without this client, and this module finds the end.
+//! Resumes a turn after its connection broke: the gateway went on without this client, and this module finds the end.
 
 use std::time::Duration;
 

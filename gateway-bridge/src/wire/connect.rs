@@ -68,7 +68,7 @@ struct Device<'a> {
 }
 
 /// Returns the parameters of `connect`. The token is the gateway's own. With it and its key a paired device needs no
-/// token of its own, which the hello offers: one secret less to keep.
+/// device token, which the hello offers: one secret less to keep.
 pub(crate) fn params<'a>(settings: &'a Settings, challenge: &'a Challenge) -> Connect<'a> {
     let scopes: Vec<_> = settings.scopes.iter().map(Scope::as_str).collect();
     let token = settings.token.as_ref().map(|token| token.expose());

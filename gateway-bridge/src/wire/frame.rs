@@ -7,8 +7,8 @@ use serde::Deserialize;
 
 use super::{Malformed, gateway_error::GatewayError};
 
-/// Bounds of a frame, whose bytes `GatewayLimits::receive` bounds. What a model gave a tool is in frames as it was written,
-/// so they may be deeper than other texts: no type of this module nests with them.
+/// Bounds of a frame; `GatewayLimits::receive` bounds its bytes. What a model gave a tool is in frames as it was
+/// written, so they may be deeper than other texts: no type of this module nests with them.
 const BOUNDS: Bounds = Bounds::of(usize::MAX).with_depth(10_000).with_values(1_000_000);
 
 /// Frame from a gateway.

@@ -72,7 +72,7 @@ pub(crate) struct Hint {
 /// End of a turn as a conversation reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ConversationEnd {
-    /// The turn ended with this answer; older gateways leave it out if there is none.
+    /// The turn ended with this answer; older gateways leave it out if the turn has none.
     Final(Option<String>),
     Failed(Hint),
     Aborted,

@@ -349,7 +349,7 @@ fn sent() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// Returns the first frame, of a device whose signature is left out: it is another one for every key.
+/// Returns the first frame of a device, with the signature left out: it is another one for every key.
 fn connect_frame() -> String {
     let token = platform_core::secret::Secret::new("t".into());
     let mut settings = Settings::new("ws://gateway:1".parse().unwrap(), Some(token));

@@ -23,7 +23,7 @@ use crate::{
 pub(crate) struct TranscriptEntry {
     pub(crate) message: Message,
     pub(crate) run_id: Option<String>,
-    /// True if the model ended the message of its own accord.
+    /// True if the model itself ended the message.
     pub(crate) complete: bool,
     pub(crate) usage: Option<Usage>,
     pub(crate) model: Option<ModelName>,

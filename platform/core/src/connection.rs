@@ -44,7 +44,7 @@ text_id! {
 pub enum ConnectionKind {
     /// A token, which is used as it is.
     Token,
-    /// Installation of a GitHub App, whose private key gets tokens for an hour.
+    /// Installation of a GitHub App; the App's private key gets tokens for an hour.
     #[serde(rename = "github_app")]
     GitHubApp {
         /// Number of the App.

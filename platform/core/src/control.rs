@@ -143,7 +143,7 @@ pub enum Frozen {
     Model(ModelName),
 }
 
-/// Accounts whose balance is below its floor. Their calls are refused, except those for models that cost nothing. The
+/// Accounts with a balance below their floor. Their calls are refused, except those for models that cost nothing. The
 /// lists outlast restarts.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -203,7 +203,7 @@ pub struct RunView {
     /// Epoch of the run.
     #[serde(default)]
     pub epoch: u64,
-    /// Socket directory of the run while it exists; absent if the run has none of its own.
+    /// Socket directory of the run while it exists; absent if the run does not have its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub socket: Option<SocketDir>,
 }
@@ -215,7 +215,7 @@ pub struct AccountView {
     pub account: AccountId,
     /// Use of each of the account's limits by all its runs, including runs of earlier proxies.
     pub limits: Vec<LimitView>,
-    /// Calls whose figures are not exact, as far as this version counted them.
+    /// Calls with inexact figures, as far as this version counted them.
     #[serde(default)]
     pub inexact: InexactCalls,
 }
@@ -343,7 +343,7 @@ pub enum Unstored {
 pub struct Readiness {
     /// True if calls pass; calls of single runs may still be refused.
     pub ready: bool,
-    /// Reasons why the proxy is not ready, and the runs whose calls do not pass.
+    /// Reasons why the proxy is not ready, and the runs that cannot make calls.
     pub reasons: Vec<NotReady>,
 }
 
@@ -418,7 +418,7 @@ impl fmt::Display for NotReady {
 /// Changes that a reload of the configuration brought.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
-    /// Settings whose value has changed, by their dotted key, and values read from files: `upstream.key_file (its
+    /// Settings with a changed value, by their dotted key, and values read from files: `upstream.key_file (its
     /// content)`. An agent is one entry. Settings that only the control plane reads are here if it applies them at a
     /// reload.
     pub changed: Vec<String>,

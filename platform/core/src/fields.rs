@@ -49,9 +49,9 @@ pub enum Holds {
     Bool,
     /// A word of a closed list.
     Word(fn() -> Vec<&'static str>),
-    /// An object with fields of its own.
+    /// An object with its own fields.
     Fields(&'static [Field]),
-    /// A list of objects with fields of their own.
+    /// A list of objects with their own fields.
     Many(&'static [Field]),
 }
 

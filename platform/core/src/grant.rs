@@ -66,7 +66,7 @@ pub struct RunGrant {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Correlation {
-    /// User on whose behalf the run was started.
+    /// User that the run was started for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<ExternalId>,
     /// Session the run belongs to.
@@ -161,7 +161,7 @@ pub struct CallTimes {
     /// Longest silence of the upstream in the middle of its answer.
     pub between_bytes_ms: Millis,
     /// Longest time in which the client reads nothing of the data that is ready for it. The kernel reports progress in
-    /// steps of its own buffer.
+    /// steps of its buffer.
     pub client_ms: Millis,
     /// Longest duration of the whole call, from its head to the end of its answer.
     pub call_ms: Millis,
@@ -213,7 +213,7 @@ pub enum UngrantedTools {
 }
 
 impl UngrantedTools {
-    /// Returns whether it is the treatment of a run whose grant names none.
+    /// Returns whether it is the treatment of a run without one in its grant.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -217,7 +217,7 @@ pub mod events {
     pub const ACTIVITY_LABEL: usize = 64;
     /// Time that a run's events are kept after its end, so that its failure can still be explained.
     pub const KEEP: Millis = Millis::seconds(30 * 24 * 3600);
-    /// Number of ended runs of an account whose events are kept. The events of one run are bounded at some 5 MiB;
+    /// Number of ended runs of an account that keep their events. The events of one run are bounded at some 5 MiB;
     /// most have a few KiB.
     pub const KEEP_OF: u32 = 10_000;
     /// Events after which a transaction that removes some stops.

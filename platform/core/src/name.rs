@@ -109,7 +109,7 @@ pub mod metadata {
     pub const GRAPH_ID: &str = "graph_id";
     /// Call id, repeated here because old LiteLLM versions keep it nowhere else.
     pub const CALL_ID: &str = "call_id";
-    /// User on whose behalf the run was started.
+    /// User that the run was started for.
     pub const USER_ID: &str = "user_id";
     /// Session the run belongs to.
     pub const SESSION_ID: &str = "session_id";

@@ -37,7 +37,7 @@ pub enum Route {
     Unknown,
 }
 
-/// Provider whose conventions a route's errors and streams follow.
+/// Provider that sets the conventions of a route's errors and streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
     /// `{"error":{…}}`; streams end with `data: [DONE]`.

@@ -39,7 +39,7 @@ pub enum InvalidStart {
     /// The working directory is relative, so it would depend on the reader's own directory.
     #[error("working_directory `{0}` is not an absolute path")]
     RelativeDirectory(String),
-    /// The name cannot be used in an environment, whose lines are `NAME=value`.
+    /// The name cannot be used in an environment, where lines are `NAME=value`.
     #[error("`{0}` cannot be the name of a variable")]
     VariableName(String),
     /// The text contains a zero byte, where the kernel's strings end.

@@ -48,7 +48,7 @@ pub enum TapEvent {
 pub struct TapLine {
     /// Number of the line, greater than that of every line before. A watcher that reconnects names the last line it
     /// received; if an earlier proxy sent that line, the watcher receives all lines that are kept. [`TapEvent::Missed`]
-    /// has no number of its own, which is written as 0.
+    /// has no number, which is written as 0.
     #[serde(default)]
     pub n: u64,
     /// Event on this line.

@@ -21,7 +21,7 @@ pub struct Tariff {
     pub premium: Option<Price>,
 }
 
-/// Price of calls whose prompt is longer than a bound. It holds for all tokens of such a call.
+/// Price of calls with a prompt longer than a bound. It holds for all tokens of such a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LongPromptPrice {
     /// Most tokens of a prompt that has the usual price.

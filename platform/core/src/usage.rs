@@ -20,7 +20,7 @@ pub struct Usage {
     pub tokens: Tokens,
     /// Cost of all these calls, as far as it is known.
     pub cost_nanodollars: NanoDollars,
-    /// Calls among them whose figures are not exact; none if an earlier version counted.
+    /// Calls among them with inexact figures; none if an earlier version counted.
     #[serde(default)]
     pub inexact: InexactCalls,
     /// Calls of host tools that were not refused. They are not among `calls`.
@@ -33,12 +33,12 @@ const fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// Numbers of calls whose figures are not exact.
+/// Numbers of calls with inexact figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InexactCalls {
     /// Calls that used tokens at an unknown cost.
     pub unpriced: u64,
-    /// Calls whose tokens are estimated, at least in part.
+    /// Calls with tokens estimated at least in part.
     pub estimated: u64,
 }
 

@@ -150,7 +150,7 @@ mod tests {
     use super::*;
     use crate::clock::tests::{TestClock, run};
 
-    /// Listener whose calls fail until the number in it has counted down to zero.
+    /// Listener that fails calls until the number in it has counted down to zero.
     struct Failing(Mutex<u32>);
 
     impl Listener for Failing {

@@ -1,4 +1,4 @@
-//! Repeats operations whose failures pass, with delays between the tries.
+//! Repeats operations after failures that pass, with delays between the tries.
 //!
 //! Behaviour while a backend is unavailable is decided here: which failures are repeated ([`Transient`]), how long
 //! ([`Transient::RETRY_TIMEOUT`] or a deadline), and how often ([`Backoff`]).

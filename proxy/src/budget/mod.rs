@@ -108,13 +108,13 @@ impl Spending {
         }
     }
 
-    /// Adds calls whose figures are not exact. They bound nothing: a reader of the usage has to know of them.
+    /// Adds calls with inexact figures. They bound nothing: a reader of the usage has to know of them.
     pub(crate) fn add_inexact(&self, InexactCalls { unpriced, estimated }: InexactCalls) {
         sum::add(&self.unpriced, unpriced, Ordering::Relaxed);
         sum::add(&self.estimated, estimated, Ordering::Relaxed);
     }
 
-    /// Returns the calls whose figures are not exact.
+    /// Returns the calls with inexact figures.
     pub(crate) fn inexact(&self) -> InexactCalls {
         InexactCalls {
             unpriced: self.unpriced.load(Ordering::Relaxed),

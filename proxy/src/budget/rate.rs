@@ -14,7 +14,7 @@ const NO_LIMIT: u64 = u64::MAX;
 /// Limit of calls a minute. Times are nanoseconds since an arbitrary fixed moment.
 #[derive(Debug)]
 pub(super) struct Rate {
-    /// Calls a minute; [`NO_LIMIT`] if there is no limit.
+    /// Calls a minute; [`NO_LIMIT`] without a limit.
     per_minute: AtomicU64,
     /// Time at which the next call would be due if all came evenly.
     due: AtomicU64,

@@ -1,5 +1,5 @@
-//! Serves `GET /v1/metrics`, and `GET /metrics` on a TCP listener of its own, because Prometheus reads no unix
-//! sockets. That listener also has `GET /healthz` and `GET /readyz`, for probes.
+//! Serves `GET /v1/metrics`, and `GET /metrics` on its own TCP listener, because Prometheus reads no unix sockets. That
+//! listener also has `GET /healthz` and `GET /readyz`, for probes.
 //!
 //! The TCP listener has no access control, so its answers contain no run, account, key or text. It serves no other
 //! path, and few connections at a time. It stays up while the proxy drains.

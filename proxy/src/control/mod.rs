@@ -68,7 +68,7 @@ pub(crate) struct Control {
     pub(crate) metrics: Arc<Metrics>,
     /// Freezes that an operator has set.
     pub(crate) freezes: Arc<Freezes>,
-    /// Accounts whose balance is below its floor.
+    /// Accounts with a balance below their floor.
     pub(crate) balances: Arc<BalanceGate>,
     /// Settings that calls use; replaced on a reload.
     pub(crate) snapshot: Arc<ArcSwap<Snapshot>>,

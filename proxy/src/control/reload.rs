@@ -117,7 +117,7 @@ pub(crate) async fn retry(control: &Control) {
     control.runs.retry(&config.settings.runs).await;
 }
 
-/// Returns the keys whose values differ.
+/// Returns the keys with different values.
 fn changed_keys(before: &Values, after: &Values) -> Vec<String> {
     let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     keys.into_iter().filter(|key| before.get(*key) != after.get(*key)).cloned().collect()
@@ -147,7 +147,7 @@ fn is_among(key: &str, settings: &[&str]) -> bool {
     settings.iter().any(|setting| key == *setting || setting.ends_with('.') && key.starts_with(setting))
 }
 
-/// Returns the settings whose files have changed.
+/// Returns the settings with changed files.
 fn changed_files(before: &Config, after: &Config) -> Vec<String> {
     let ids = |config: &Config| config.secrets.ids().cloned().collect::<Vec<_>>();
     let key = (before.authorization != after.authorization).then_some("upstream.key_file (its content)");

@@ -13,7 +13,7 @@ impl Exchange {
     /// Replaces the credential of `request` by the run's own key. The first call of a run waits for its mint.
     ///
     /// # Errors
-    /// If there is no key: nothing is sent.
+    /// If the run gets no key: nothing is sent.
     pub(super) async fn authorize(&self, request: &mut Request<Pieces>) -> Result<(), Refused> {
         let Some(admin) = self.context.snapshot.load().admin.clone() else { return Ok(()) };
         let minted = self.context.run_keys.key(&self.run, &self.context.upstream, &admin).await;

@@ -1,4 +1,4 @@
-//! Defines a call whose record is not written yet, which every phase works on.
+//! Defines a call before its record is written; every phase works on it.
 //!
 //! Each phase adds its own methods to [`Exchange`], beside the code that calls them.
 
@@ -21,7 +21,7 @@ use crate::{
     usage::UsageEventFor,
 };
 
-/// A call whose record is not written yet.
+/// A call before its record is written.
 #[derive(Debug)]
 pub(super) struct Exchange {
     pub(super) context: Arc<ServeContext>,

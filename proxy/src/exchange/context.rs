@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
     pub(crate) client_gone_timeout: Duration,
     /// The upstream's credential.
     pub(crate) authorization: Option<HeaderValue>,
-    /// Credential that mints keys, if each run has one of its own.
+    /// Credential that mints keys, if each run has its own.
     pub(crate) admin: Option<HeaderValue>,
     /// Texts that no agent receives: the upstream's key and address, and their earlier values.
     pub(crate) redacted_terms: Arc<[String]>,
@@ -56,7 +56,7 @@ pub(crate) struct ServeContext {
     pub(crate) freezes: Arc<Freezes>,
     /// Keys of runs at the upstream.
     pub(crate) run_keys: Arc<RunKeys>,
-    /// Accounts whose balance is below its floor.
+    /// Accounts with a balance below their floor.
     pub(crate) balances: Arc<BalanceGate>,
     /// Rates at which models generate.
     pub(crate) output_rates: Arc<OutputRates>,

@@ -23,7 +23,7 @@ pub(super) fn reported(cost: Option<NanoDollars>, record: &ExchangeRecord) -> Op
 
 /// Sets the cost of a call that has ended, and its source. The record has the reported cost, and the tokens.
 pub(super) fn settle(record: &mut ExchangeRecord, price: Option<KnownPrice>) {
-    // LiteLLM reports a cost of 0 for a model whose price it does not know.
+    // LiteLLM reports a cost of 0 if it does not know the model's price.
     let reported = record.cost_nanodollars.filter(|cost| *cost > NanoDollars(0));
     let price = price.filter(|_| record.tokens_source != TokensSource::None);
     let checks_reports = matches!(price, Some(KnownPrice::Table(_)));

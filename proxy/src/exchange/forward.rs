@@ -74,8 +74,7 @@ fn refusal_for(error: &Error) -> Refused {
 }
 
 impl Exchange {
-    /// Marks the call, whose request is about to go to the upstream. If the future is dropped, the request
-    /// was not sent.
+    /// Marks the call before its request goes to the upstream. If the future is dropped, the request was not sent.
     pub(super) async fn mark_in_flight(&mut self) -> Result<(), Refusal> {
         if self.connection_state.is_abandoned() {
             // Nothing was sent, and nothing will be: the connection ends now, and the call with it.

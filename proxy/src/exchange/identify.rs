@@ -47,7 +47,7 @@ impl Caller {
         Self { run: Arc::clone(run), identity: Identity::Socket }
     }
 
-    /// Returns the caller of a call whose run nothing proves.
+    /// Returns the caller of a call without proof of its run.
     pub(super) fn unattributed(context: &ServeContext) -> Self {
         Self { run: Arc::clone(&context.unattributed_run), identity: Identity::None }
     }

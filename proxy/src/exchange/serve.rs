@@ -160,8 +160,7 @@ async fn pass(
     forward::send(exchange, request).await
 }
 
-/// Answers `GET /health`: the socket works, and a run's own socket names the run. Needs no identity and is no
-/// call.
+/// Answers `GET /health`: the socket works, and a run's own socket names the run. Needs no identity and is not a call.
 fn health(ingress: &Ingress) -> Response<Body> {
     let text = match &ingress.listener {
         ListenerKind::Run(run) => {

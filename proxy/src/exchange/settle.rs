@@ -46,7 +46,7 @@ impl Exchange {
         self.context.journal.append(record, self.record_space.take(), self.in_flight.take())
     }
 
-    /// Learns the rate of a call whose tokens are known. Returns the tokens a second that each answer of another call may
+    /// Learns the rate of a call with known tokens. Returns the tokens a second that each answer of another call may
     /// have had unseen.
     fn output_rate(&self, builder: &mut RecordBuilder, duration: u64) -> u64 {
         let rates = &self.context.output_rates;
@@ -81,13 +81,13 @@ impl Exchange {
         })
     }
 
-    /// Settles a call whose answer Sluicegate replaces. The record keeps the upstream's status.
+    /// Settles a call when Sluicegate replaces its answer. The record keeps the upstream's status.
     pub(super) fn settle_mapped(&mut self, reason: Refusal, outcome: Outcome) -> Durable {
         self.note(|record| record.refusal = Some(reason));
         self.settle(outcome)
     }
 
-    /// Returns the refusal for `reason` of a call whose `timeout` has passed.
+    /// Returns the refusal for `reason` of a call after its `timeout` has passed.
     pub(super) fn timeout_refusal(&self, reason: Refusal, timeout: Timeout) -> Refused {
         match self.run.grant.limits.times.of(timeout) {
             Some(limit) => Refused::late(reason, Late { timeout, limit }),

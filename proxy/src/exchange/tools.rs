@@ -218,7 +218,7 @@ impl Exchange {
         }
     }
 
-    /// Returns the request for the tool socket: the body as it came, and headers that say whose it is.
+    /// Returns the request for the tool socket: the body as it came, and headers that say which run it belongs to.
     fn tool_request(
         &self,
         call: &ReadCall,

@@ -43,7 +43,7 @@ pub struct Rewritten {
     pub sent: Vec<u8>,
 }
 
-/// Rewrites the body of a call to `route` under `grant`, whose answers may have `most` tokens.
+/// Rewrites the body of a call to `route` under `grant`, for answers of at most `most` tokens.
 ///
 /// # Errors
 /// The reason for a refusal, in words.
@@ -85,7 +85,7 @@ pub fn redacted(text: &str, redacted_terms: &[String]) -> String {
     fuzzing::redacted(text, redacted_terms)
 }
 
-/// Redacts a whole error document; `None` if `text` is none.
+/// Redacts a whole error document; `None` if `text` is anything else.
 #[must_use]
 pub fn redacted_document(text: &[u8], redacted_terms: &[String]) -> Option<String> {
     fuzzing::redacted_document(text, redacted_terms)

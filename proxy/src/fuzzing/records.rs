@@ -29,7 +29,7 @@ impl Records {
     /// is not a space.
     ///
     /// # Errors
-    /// If there is no slot for the mark.
+    /// If no slot is free for the mark.
     pub fn mark(&self, record: &ExchangeRecord) -> Result<Option<InFlight>, journal::Error> {
         let Some(mut space) = self.0.reserve_space() else { return Ok(None) };
         drop(self.0.mark(&mut space, record)?);

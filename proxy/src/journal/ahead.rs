@@ -199,7 +199,7 @@ impl Journal {
         drop(tail);
         let next = present.map_or_else(|| NextSegment::create(path(&self.dir)), Ok)?;
         let extended = self.space.extend_far(&next.file, Extent { length: 0, end: next.allocated });
-        // An empty one without much space is no use: the space that is left is for the lines of calls in flight.
+        // An empty one without much space is useless: the space that is left is for the lines of calls in flight.
         let allocated = extended.inspect_err(|_error| next.remove())?;
         self.tail().offer_next(NextSegment { allocated, ..next });
         Ok(())

@@ -1,4 +1,4 @@
-//! Tells followers of new lines, at no cost to a call while there is no follower.
+//! Tells followers of new lines, at no cost to a call while nothing follows.
 
 use std::sync::{
     Arc,

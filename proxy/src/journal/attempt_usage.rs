@@ -32,7 +32,7 @@ const fn is_first(attempt: &u32) -> bool {
 pub(super) struct LineTotalsOfRun {
     attempt: u32,
     run_usage: RunUsage,
-    /// Number of the line whose call was the last to end. Lines of one run may come from several threads.
+    /// Number of the line of the call that ended last. Lines of one run may come from several threads.
     last_line: u64,
 }
 

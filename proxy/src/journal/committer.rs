@@ -80,17 +80,17 @@ impl Committer {
         Ok(Self { journal, marks, space, totals, batch: Mutex::default(), is_waiting: Notify::new() })
     }
 
-    /// Reserves space for a call's record. `None`: there is no space, or writing has stopped; the call must not be
+    /// Reserves space for a call's record. `None`: the space is used up, or writing has stopped; the call must not be
     /// admitted.
     pub(crate) fn reserve_space(&self) -> Option<SpaceReservation> {
         self.journal.reserve_from(&self.space)
     }
 
-    /// Marks the call of `space`, whose record would be `record` if the proxy died now. The returned future is ready
-    /// when bytes of the call may go upstream.
+    /// Marks the call of `space`; its record would be `record` if the proxy died now. The returned future is ready when
+    /// bytes of the call may go upstream.
     ///
     /// # Errors
-    /// If there is no slot for the mark: then the call must not be sent.
+    /// If no slot is free for the mark: then the call must not be sent.
     pub(crate) fn mark(
         &self,
         space: &mut SpaceReservation,

@@ -1,4 +1,4 @@
-//! Corrects records whose tokens were estimated, by what the upstream's ledger says of their calls.
+//! Corrects records with estimated tokens, by what the upstream's ledger says of their calls.
 //!
 //! A correction is a line behind all others, so the chain holds both figures. The checkpoint keeps the number of the last
 //! line about each call that may still be corrected. A correction that is repeated finds its figures there, and adds
@@ -52,7 +52,7 @@ impl OpenCalls {
         }
     }
 
-    /// Forgets the calls whose lines are before `first`.
+    /// Forgets the calls with lines before `first`.
     pub(super) fn forget_before(&mut self, first: u64) {
         self.0.retain(|_, seq| *seq >= first);
     }

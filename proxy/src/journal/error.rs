@@ -62,7 +62,7 @@ pub enum Error {
         /// Id of this journal.
         present: String,
     },
-    /// There is no space for a line, or writing has stopped.
+    /// The space for lines is used up, or writing has stopped.
     #[error("the journal has no space for a line, or a write to it has failed")]
     NoSpace,
     /// Another proxy writes the journal.

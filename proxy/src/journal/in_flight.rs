@@ -76,7 +76,7 @@ pub(super) struct MarkBatch {
     slots: Vec<u32>,
 }
 
-/// Call whose mark was found at the start.
+/// Call with a mark that was found at the start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct RecoveredCall {
     /// Last line of the journal when the mark was written: the call's own line comes later, if there is one.

@@ -20,7 +20,7 @@ use super::{
 /// Rest of a file that is searched line by line.
 const MAX_LINEAR_SCAN: u64 = 32 << 10;
 
-/// Returns the end of the last line feed before `end`; 0 if there is none.
+/// Returns the end of the last line feed before `end`; 0 without one.
 pub(super) fn line_end_before(file: &File, end: u64) -> io::Result<u64> {
     let mut piece = [0; 4096];
     let mut end = end;
@@ -36,7 +36,7 @@ pub(super) fn line_end_before(file: &File, end: u64) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Returns the line whose line feed is the last byte before `end`: its beginning, and its text.
+/// Returns the line that has its line feed right before `end`: its beginning, and its text.
 pub(super) fn line_before(file: &File, end: u64) -> io::Result<(u64, Vec<u8>)> {
     let feed = end.saturating_sub(1);
     let start = line_end_before(file, feed)?;

@@ -1,12 +1,12 @@
 //! Writes the journal: one line per call, appended before the call's last bytes leave.
 //!
-//! The journal is NDJSON in files of its own directory. Lines are sequenced and hash-chained over all files: each
+//! The journal is NDJSON in files in its own directory. Lines are sequenced and hash-chained over all files: each
 //! line holds the SHA-256 of the one before it. [`platform_core::record`] defines the fields of a line.
 //!
 //! A call takes a [`SpaceReservation`] before it is admitted, and marks itself before its first byte goes upstream. It
 //! then appends its record, after which the mark means nothing. A proxy that is killed in between leaves the mark, and
-//! the next one writes the record. Each data-plane thread writes through a [`Committer`] of its own, once per turn of
-//! its event loop; only the chain is shared. [`Maintenance`] does all other work.
+//! the next one writes the record. Each data-plane thread writes through its own [`Committer`], once per turn of its
+//! event loop; only the chain is shared. [`Maintenance`] does all other work.
 
 mod ahead;
 mod appended;
@@ -220,7 +220,7 @@ impl Journal {
         Ok(marks)
     }
 
-    /// Clears all marks whose calls have their record.
+    /// Clears all marks of calls that have their record.
     fn clear_stale_marks(&self) {
         let logs = self.marks.lock().clone();
         logs.iter().for_each(|log| log.clear_stale());
@@ -251,7 +251,7 @@ impl Journal {
         !self.stopped.load(Ordering::Relaxed) && !self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Reserves space for a line in `pool`. `None`: there is no space, or writing has stopped.
+    /// Reserves space for a line in `pool`. `None`: the space is used up, or writing has stopped.
     fn reserve_from(&self, pool: &Arc<SpacePool>) -> Option<SpaceReservation> {
         if !self.is_admitting() {
             return None;

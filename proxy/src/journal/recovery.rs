@@ -1,6 +1,6 @@
 //! Recovers calls that were in flight when a proxy died: they get their record when the next one starts.
 //!
-//! A mark whose call is in the journal after the line that the mark names means nothing. Stale marks are cleared every
+//! A mark means nothing if its call is in the journal after the line that the mark names. Stale marks are cleared every
 //! second. So recovery reads only the lines of the last second, or of the longest call in flight. Marks are cleared
 //! only after all records are written, so that recovery itself may be killed at any point.
 

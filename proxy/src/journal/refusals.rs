@@ -2,7 +2,7 @@
 //! here.
 //!
 //! Beyond a rate per run such calls are counted and summed up, so that no client fills the disk with them. The same
-//! happens to them when there is no space for lines. They have used nothing that costs.
+//! happens to them when the space for lines is used up. They have used nothing that costs.
 //!
 //! All their lines together have a share of the journal, so that they push no record of a sent call out of it. A run
 //! may use as much of the share as is left. A run with a flood of them leaves half of it, a second one a quarter, and
@@ -71,14 +71,14 @@ struct Sum {
 pub(super) enum Flush<'r> {
     /// All sums of a run that ends.
     Run(&'r RunId),
-    /// Sums whose time has come.
+    /// Sums that are due.
     Due,
     /// All sums, because the proxy ends.
     All,
 }
 
 impl RefusalAggregator {
-    /// Creates empty counts, whose lines have a share of a journal with such `settings`; earlier proxies have `used`
+    /// Creates empty counts. Their lines have a share of a journal with such `settings`; earlier proxies have `used`
     /// some of it.
     pub(super) fn new(settings: &settings::Journal, used: u64) -> Self {
         let keep = settings.retention.duration().max(Duration::from_secs(1));

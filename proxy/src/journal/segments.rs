@@ -112,7 +112,7 @@ pub(super) fn journal_id(dir: &Path) -> Result<String, Error> {
     match state::read(&path) {
         Ok(id) if !id.trim().is_empty() => return Ok(id.trim().to_owned()),
         Err(error) => return Err(Error::io("read", &path)(error)),
-        // There is none yet, or a crash has left it empty before the first line was written.
+        // The file does not exist yet, or a crash has left it empty before the first line was written.
         _ => {}
     }
     let id = format!("{:032x}", platform_runtime::random::bits());

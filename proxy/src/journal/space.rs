@@ -74,7 +74,7 @@ pub(crate) struct SpaceReservation {
     pub(super) slot: Option<LogSlot>,
 }
 
-/// Reservation of a line whose space is not allocated yet. Given up on drop.
+/// Reservation of a line before its space is allocated. Given up on drop.
 #[derive(Debug)]
 pub(super) struct UnbackedReservation {
     pool: Arc<SpacePool>,
@@ -115,7 +115,7 @@ impl SpacePool {
 }
 
 impl UnbackedReservation {
-    /// Returns the reservation, whose space is allocated now.
+    /// Returns the reservation, now that its space is allocated.
     pub(super) fn into_backed(mut self) -> SpaceReservation {
         self.lines = 0;
         self.pool.reservation()

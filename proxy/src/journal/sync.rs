@@ -50,7 +50,7 @@ struct PendingSync {
     is_last: bool,
 }
 
-/// Turn whose marks and lines are written, but not synced.
+/// Turn with marks and lines that are written, but not synced.
 #[derive(Debug)]
 pub(super) struct WrittenTurn {
     pub(super) turn: Arc<Turn>,

@@ -25,7 +25,7 @@ use super::{
 /// Delay before a new segment is tried again.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// Most full segments whose space the maintenance thread has not given back yet.
+/// Most full segments that wait for the maintenance thread to give back their space.
 const MAX_FULL: usize = 64;
 
 /// Most ranges of lost lines that one line reports: its length has a bound.
@@ -76,7 +76,7 @@ enum Fullness {
 }
 
 impl Tail {
-    /// Creates the tail of a journal in `dir`, whose segments have about `size` bytes.
+    /// Creates the tail of a journal in `dir`, with segments of about `size` bytes.
     pub(super) fn new(dir: PathBuf, end: End, size: u64, space: Arc<Space>) -> Self {
         let End { segment, file, length, seq, hash } = end;
         Self {
@@ -138,7 +138,7 @@ impl Tail {
         self.next.as_ref()
     }
 
-    /// Takes the segment to go on in: there is none ready any more.
+    /// Takes the segment to go on in: then none is ready any more.
     pub(super) const fn take_next(&mut self) -> Option<NextSegment> {
         self.next.take()
     }
@@ -148,7 +148,7 @@ impl Tail {
         self.next = Some(next);
     }
 
-    /// Takes the full segments whose space is not given back.
+    /// Takes the full segments that have not given back their space.
     pub(super) fn take_full(&mut self) -> Vec<FullSegment> {
         std::mem::take(&mut self.full)
     }

@@ -67,7 +67,7 @@ impl Mask {
         self.secrets.iter().map(Finder::needle)
     }
 
-    /// Returns `bytes` with every secret in them overwritten. Nothing is copied where there is none.
+    /// Returns `bytes` with every secret in them overwritten. Nothing is copied if they contain none.
     pub(crate) fn cover(&self, bytes: Bytes) -> Bytes {
         let Some(mut range) = self.find(&bytes, 0) else { return bytes };
         let mut covered = BytesMut::from(&bytes[..]);
@@ -157,7 +157,7 @@ fn continue_match(secret: &[u8], mut matched: usize, text: &[u8]) -> Match {
 enum Letter {
     /// This letter, written in so many bytes.
     Is(u8, usize),
-    /// An escape whose end has not come.
+    /// An escape before its end has come.
     Unfinished,
 }
 

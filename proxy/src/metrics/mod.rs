@@ -7,8 +7,8 @@
 //! those of `calls` that have occurred, of some 50 that can. Six series come with each model, 13 with each thread, and
 //! there are 55 others. A small installation has about 150.
 //!
-//! Each data-plane thread counts in arrays of its own, indexed by the labels ([`CallCounters`]). A call costs some
-//! twenty additions that no other thread contends for. The arrays are summed on each scrape.
+//! Each data-plane thread counts in its own arrays, indexed by the labels ([`CallCounters`]). A call costs some twenty
+//! additions that no other thread contends for. The arrays are summed on each scrape.
 
 mod call_counters;
 mod lag;

@@ -22,7 +22,7 @@ impl DefaultModels {
         }
     }
 
-    /// Returns that of the agent whose run has `grant`, else the one of all.
+    /// Returns that of the agent that runs under `grant`, else the one of all.
     pub(crate) fn of_run(&self, grant: &RunGrant) -> Option<&str> {
         self.of_agents.get(&grant.graph).or(self.otherwise.as_ref()).map(String::as_str)
     }

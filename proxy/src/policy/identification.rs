@@ -1,4 +1,4 @@
-//! Writes the headers by which the upstream learns whose call it serves.
+//! Writes the headers that tell the upstream who made a call.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};

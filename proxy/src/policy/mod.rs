@@ -67,7 +67,7 @@ impl Policy {
         named.is_some_and(|name| !litellm::is_control(name))
     }
 
-    /// Returns Sluicegate's value for one of its own fields.
+    /// Returns Sluicegate's value for its own `field`.
     pub(crate) fn own(&self, field: &str, route: Route) -> Option<Bytes> {
         match (field, route.dialect()) {
             ("user", Dialect::OpenAi) => self.user.clone(),

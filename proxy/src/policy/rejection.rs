@@ -22,7 +22,7 @@ pub(crate) struct Rejection {
 /// Fault of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// The body is not one JSON object.
+    /// The body is not a single JSON object.
     Syntax(&'static str),
     /// A name occurs twice in one object: readers differ in which one they take.
     Duplicate(Label),
@@ -46,11 +46,11 @@ pub(crate) enum Reason {
     },
     /// No model is named.
     ModelMissing,
-    /// The model's name is not one plain name.
+    /// The model's name is not a single plain name.
     ModelMalformed,
-    /// The model is not one of the run's.
+    /// The model is not among the run's.
     ModelNotGranted(Label),
-    /// A tool is offered that is not one of the run's.
+    /// A tool is offered that is not among the run's.
     ToolNotGranted(Label),
     /// A tool without a name, of a run that may offer some only.
     ToolUnnamed,

@@ -1,4 +1,4 @@
-//! Keeps the key that a run has of its own at the upstream.
+//! Keeps a run's own key at the upstream.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ pub(crate) struct RunKeySlot {
 }
 
 impl Default for KeyHolder {
-    /// Returns a holder that is no other.
+    /// Returns a holder that differs from every other.
     fn default() -> Self {
         Self(random::bits())
     }

@@ -31,7 +31,7 @@ use crate::{
     upstream::Upstream,
 };
 
-/// Time in which the upstream may still mint a key whose mint broke off.
+/// Time in which the upstream may still mint a key after its mint broke off.
 const DOUBT_TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval between two attempts to delete a key.
 const RETRY_INTERVAL: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ impl RunKeys {
         Ok(Self { aliases: Mutex::new(KeyAliases::open(file)?), retired: Notify::new() })
     }
 
-    /// Returns the key of `run`, minted with the credential `admin` if there is none yet. Cancel safe: a mint goes on
+    /// Returns the key of `run`, minted with the credential `admin` if the run has none. Cancel safe: a mint goes on
     /// without its caller.
     ///
     /// # Errors

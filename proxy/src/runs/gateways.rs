@@ -47,7 +47,7 @@ struct OpenGateway {
 }
 
 impl Gateways {
-    /// Creates an empty list of gateways, whose files are in `dir`, which exists.
+    /// Creates an empty list of gateways, with their files in `dir`, which exists.
     pub(super) fn new(dir: &Path) -> Self {
         Self { open: Mutex::default(), state_dir: GatewayStateDir(dir.to_owned()) }
     }
@@ -61,7 +61,7 @@ impl Runs {
         listener: GatewayListener,
     ) -> Result<SocketDir, Error> {
         let mut open = self.gateways.open.lock().await;
-        // A gateway that was closed, and whose directory stayed, is served again.
+        // A gateway that was closed, but kept its directory, is served again.
         match open.get(&gateway).filter(|served| !served.closing.is_cancelled()) {
             Some(served) if served.listener == listener => return Ok(self.socket_dir(&listener.socket_dir)),
             Some(_) => return Err(Error::GatewayConflict { gateway }),

@@ -146,7 +146,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Reports the result of an opening to those that wait for it. After a failure the run is no longer listed.
+    /// Reports the result of an opening to those that wait for it. After a failure the run leaves the list.
     pub(super) fn finish_opening(&self, live: &LiveRun, opened: &Result<(), Error>) {
         let run_id = &live.run.grant.run_id;
         let opened = if opened.is_ok() {

@@ -27,7 +27,7 @@ use super::{claims::DirOwner, quarantine::QuarantinedSlots};
 #[serde(deny_unknown_fields)]
 pub(super) struct PersistedRun {
     pub(super) grant: RunGrant,
-    /// Latest epoch in whose name it was registered.
+    /// Latest epoch that registered it.
     #[serde(default)]
     pub(super) epoch: u64,
     /// Name of its socket's directory; absent if it calls on the shared listener.
@@ -91,7 +91,7 @@ impl RunStateDir {
         }
     }
 
-    /// Returns the stored runs that are `wanted`, and the runs whose files cannot be read, which are left alone.
+    /// Returns the stored runs that are `wanted`, and the runs with unreadable files, which are left alone.
     pub(super) fn all(
         &self,
         wanted: impl Fn(&RunId) -> bool,

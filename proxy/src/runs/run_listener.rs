@@ -22,7 +22,7 @@ impl RunListener {
         run.socket.clone().map_or(Self::Shared, Self::Path)
     }
 
-    /// Returns its directory, if it has one of its own.
+    /// Returns its own directory, if it has one.
     pub(super) const fn dir(&self) -> Option<&SocketDir> {
         match self {
             Self::Directory(dir) => Some(dir),

@@ -20,7 +20,7 @@ fn fixed(grant: &RunGrant) -> RunGrant {
 }
 
 impl Runs {
-    /// Returns those of `wanted` whose name another run has.
+    /// Returns those of `wanted` with a name that another run has.
     pub(crate) fn name_conflicts(&self, wanted: &StaticRuns) -> Vec<RunId> {
         wanted.keys().filter(|run_id| self.is_taken(run_id)).cloned().collect()
     }

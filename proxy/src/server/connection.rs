@@ -67,7 +67,7 @@ where
         Self { connection, connection_state, head_permit, timer: Box::pin(sleep_until(first.into())) }
     }
 
-    /// Ends the connection after the call in flight, or now if there is none.
+    /// Ends the connection after the call in flight, or now without one.
     pub(super) fn graceful_shutdown(&mut self) {
         Pin::new(&mut self.connection).graceful_shutdown();
     }

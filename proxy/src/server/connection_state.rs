@@ -45,7 +45,7 @@ struct Inner {
 
 #[derive(Debug)]
 struct ActiveCall {
-    /// Run of the current or last call, some of whose bytes may wait to be read.
+    /// Run of the current or last call; some bytes of that call may wait to be read.
     run: Option<Arc<Run>>,
     /// Proof by which the run was found.
     identity: Identity,
@@ -73,7 +73,7 @@ pub(crate) struct ConnectionStatus {
 
 #[derive(Debug, Default)]
 enum CallStage {
-    /// There is no call in flight.
+    /// No call is in flight.
     #[default]
     Idle,
     /// The request's body is not read yet.

@@ -3,8 +3,8 @@
 //! A head that comes in one piece never gets here. Beyond a limit the connections with the oldest unfinished heads are
 //! closed first. So a flood of them costs later connections nothing. A connection closes when its thread polls it next.
 //! If closing connections use as much memory again as the limit, new ones are closed, too. Bodies have limits of their
-//! own, because they belong to a call, which is refused when there is no memory for it. One client's heads must not
-//! refuse another's call.
+//! own, because they belong to a call, which is refused when memory for it runs out. One client's heads must not refuse
+//! another's call.
 
 use std::{
     collections::BTreeMap,
@@ -110,7 +110,7 @@ impl HeadMemory {
         evicted
     }
 
-    /// Forgets a connection that is closed, or whose head is whole.
+    /// Forgets a connection that is closed, or that has a whole head.
     fn remove(&self, number: u64) {
         let mut unfinished = self.unfinished();
         unfinished.close(number);

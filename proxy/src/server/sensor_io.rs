@@ -68,8 +68,8 @@ impl<S> SensorIo<S> {
         Self { stream, connection_state, pending_write, is_blocked: false, presence: Presence::Present }
     }
 
-    /// Returns the result of a write of `length` bytes. hyper ends a call whose client takes no more bytes, also one that
-    /// goes on.
+    /// Returns the result of a write of `length` bytes. hyper ends a call when its client takes no more bytes, also one
+    /// that goes on.
     fn track_write(&mut self, polled: Poll<io::Result<usize>>, length: usize) -> Poll<io::Result<usize>> {
         let polled = match polled {
             Poll::Ready(Err(_)) if self.leave_call() => Poll::Ready(Ok(length)),

@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(left.read(&mut piece).unwrap(), 0, "the descriptor is closed");
     }
 
-    /// A connection whose answer is stuck still learns at once that its client has left.
+    /// A connection with a stuck answer still learns at once that its client has left.
     #[tokio::test]
     async fn a_blocked_client_that_leaves_is_noticed() {
         let (server, client) = StdUnixStream::pair().unwrap();

@@ -55,7 +55,7 @@ struct ConnectionWrites {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum WriteStage {
-    /// There is no answer.
+    /// The connection has no answer.
     None,
     /// There is an answer, or a request that will get one.
     Pending,

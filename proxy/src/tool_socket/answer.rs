@@ -24,7 +24,7 @@ pub(crate) struct ToolAnswer {
     pub(crate) headers: HeaderMap,
     /// Outcome of the call, as the control plane reports it.
     pub(crate) outcome: Option<ToolOutcome>,
-    /// Connection whose credential the tool used.
+    /// Connection with the credential that the tool used.
     pub(crate) connection: Option<JournalText>,
     pub(crate) body: Bytes,
 }

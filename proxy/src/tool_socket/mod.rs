@@ -106,7 +106,7 @@ impl ToolConnection {
     /// Sends `request`, and reads its answer whole, up to `limit`. Dropping the future cancels the call.
     ///
     /// # Errors
-    /// If there is no answer that the agent may receive.
+    /// If no answer comes that the agent may receive.
     pub(crate) async fn call(
         self,
         request: Request<Full<Bytes>>,

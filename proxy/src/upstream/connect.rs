@@ -24,7 +24,7 @@ const KEEPALIVE_IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Reason why there is no connection: nothing was sent.
+/// Reason why a connection failed: nothing was sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     /// The name of the upstream cannot be resolved.

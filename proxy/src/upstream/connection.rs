@@ -1,7 +1,7 @@
 //! Drives one connection to the upstream.
 //!
-//! The connection has no task of its own: the call that waits for its answer drives it. So data that has arrived
-//! together is passed on together, with one write to the client. No call is handed from task to task.
+//! The connection has no separate task: the call that waits for its answer drives it. So data that has arrived together
+//! is passed on together, with one write to the client. No call is handed from task to task.
 
 use std::{
     future::poll_fn,

@@ -44,7 +44,7 @@ pub(crate) use self::{
 };
 use crate::pieces::Pieces;
 
-/// Reason why there is no answer.
+/// Reason why no answer came.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The upstream is down: nothing was tried.
@@ -142,7 +142,7 @@ impl Upstream {
         Connection::over(stream).await.map_err(Error::Reset)
     }
 
-    /// Takes back a connection whose answer has been read to its end.
+    /// Takes back a connection after its answer has been read to its end.
     pub(crate) fn give_back(&self, connection: Connection) {
         let mut idle = self.idle.lock();
         self.close_stale(&mut idle);

@@ -2,7 +2,7 @@
 //!
 //! A model is priced if each of its deployments is, and costs what the dearest of them costs, for each kind of token.
 //! LiteLLM writes 0 where it knows no price, and names in `pricing_overrides` what its configuration says. Only a zero
-//! that is named there is a price, and that of an embedding's output, as there is none.
+//! that is named there is a price, and that of an embedding's output, which does not exist.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},

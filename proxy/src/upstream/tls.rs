@@ -1,4 +1,4 @@
-//! Opens TLS sessions with the upstream: which certificates are trusted, and what is wrong when there is no session.
+//! Opens TLS sessions with the upstream: which certificates are trusted, and what is wrong when a session fails.
 //!
 //! The upstream's name is always verified, and nothing of a call is sent before it was.
 
@@ -38,7 +38,7 @@ pub(crate) enum SetupError {
         #[source]
         source: rustls::Error,
     },
-    /// There is no certificate in the file.
+    /// The file has no certificate.
     #[error("upstream.ca_file {} has no certificate", path.display())]
     Empty {
         /// The file.
@@ -74,8 +74,8 @@ impl fmt::Debug for Tls {
 }
 
 impl Tls {
-    /// Creates an opener of sessions with `host`, whose certificate is signed by one in `ca_file`; without a file by
-    /// any that the system trusts.
+    /// Creates an opener of sessions with `host`. The host's certificate is signed by one in `ca_file`; without a file
+    /// by any that the system trusts.
     ///
     /// # Errors
     /// If that leaves no CA to trust.
@@ -123,7 +123,7 @@ fn roots_from_system() -> Result<RootCertStore, SetupError> {
     if roots.is_empty() { Err(SetupError::NoRoots) } else { Ok(roots) }
 }
 
-/// Reason why there is no session, in words that help an operator to fix it.
+/// Reason why a session failed, in words that help an operator to fix it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TlsProblem {
     UnknownIssuer,

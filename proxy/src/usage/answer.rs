@@ -266,7 +266,7 @@ impl AnswerReader<'_, '_> {
             self.report.finish.get_or_insert(reason);
         }
         if event.has_counted {
-            // Usage that comes before the text of its own event counts that text.
+            // Usage that comes before the text of the same event counts that text.
             self.report.text_bytes_counted = self.report.text_bytes;
         }
     }
@@ -355,7 +355,7 @@ impl AnswerReader<'_, '_> {
 }
 
 /// Returns whether the event `data` of a chat or completion stream reports nothing but usage: a count, no
-/// error, and choices, if any, that say nothing. OpenAI sends none, LiteLLM one whose `delta` is empty.
+/// error, and choices, if any, that say nothing. OpenAI sends none, LiteLLM one with an empty `delta`.
 pub(super) fn is_usage_only(data: &[u8]) -> bool {
     let event = Json::of(data);
     let says_nothing = |choice: Json<'_>| {

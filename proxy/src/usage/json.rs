@@ -5,7 +5,7 @@
 
 use memchr::memchr2;
 
-/// A value as an answer writes it, without space around it. Empty if there is none; null counts as none.
+/// A value as an answer writes it, without space around it. Empty if it is absent; null counts as absent.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Json<'a>(&'a [u8]);
 

@@ -1,4 +1,4 @@
-//! Estimates the tokens of a prompt whose upstream has counted none.
+//! Estimates the tokens of a prompt if the upstream has counted none.
 //!
 //! Pure. Words are estimated by their bytes. Digits, letters beyond ASCII, and runs that are too long for words have
 //! a token for a byte: tokenisers make no more of them. No ratio is learned from calls: an agent could

@@ -94,7 +94,7 @@ struct AccountLimitsSchema {
 #[schema(as = LimitUse)]
 #[expect(dead_code, reason = "schema of what `limit_json` writes")]
 struct LimitSchema {
-    /// The limit; null if there is none.
+    /// The limit; null if unlimited.
     #[schema(required = true)]
     allowed: Option<u64>,
     used: u64,
@@ -109,7 +109,7 @@ struct LimitSchema {
 #[schema(as = CostUse)]
 #[expect(dead_code, reason = "schema of what `limit_json` writes")]
 struct CostLimitSchema {
-    /// The limit; null if there is none.
+    /// The limit; null if unlimited.
     #[schema(required = true)]
     allowed: Option<String>,
     used: String,
@@ -119,7 +119,7 @@ struct CostLimitSchema {
     left: Option<String>,
 }
 
-/// Calls whose use is not known exactly.
+/// Calls with a use that is not known exactly.
 #[derive(ToSchema)]
 #[schema(as = InexactCalls)]
 #[expect(dead_code, reason = "schema of what `account_json` writes")]

@@ -23,7 +23,7 @@ impl AttemptLimit {
     /// Takes an attempt at the time `now`.
     ///
     /// # Errors
-    /// The time until another attempt is free, if there is none.
+    /// The time until another attempt is free, if all are taken.
     pub(crate) fn take(&self, now: Instant) -> Result<(), Duration> {
         let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
         let begin = free_at.map_or(now, |free_at| free_at.max(now));

@@ -50,7 +50,7 @@ struct BalanceView<'b> {
     /// Credits that are left; negative if more was used than was given.
     #[schema(value_type = i64)]
     credits: Credits,
-    /// Balance below which calls are refused; null if there is none.
+    /// Balance below which calls are refused; null if the account has no floor.
     #[schema(required = true, value_type = Option<i64>)]
     floor: Option<Credits>,
     /// True if the balance is below the floor.

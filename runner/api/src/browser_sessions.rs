@@ -43,7 +43,7 @@ pub(crate) struct SessionView<'c> {
     role: PrincipalRole,
 }
 
-/// Creates a session of the principal whose token the request has, and gives it to the browser as a cookie.
+/// Creates a session of the principal that the request's token belongs to, and gives it to the browser as a cookie.
 pub(crate) async fn sign_in(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,

@@ -45,7 +45,7 @@ pub(crate) struct Guard {
     pub(crate) accepts: AcceptedCredentials,
 }
 
-/// Passes on requests whose caller has the role that the route demands.
+/// Passes on requests from callers with the role that the route demands.
 pub(crate) async fn require_role(State(guard): State<Guard>, mut request: Request, next: Next) -> Response {
     let credential = Credential::of(request.method(), request.headers(), &guard.context.origins);
     match guard.admit(credential).await.map_err(|error| guard.counted(error)) {
@@ -123,7 +123,7 @@ impl Caller {
         self.role() >= PrincipalRole::Operator
     }
 
-    /// Returns the accounts whose runs exist for the caller.
+    /// Returns the accounts that exist for the caller.
     pub(crate) fn scope(&self) -> AccountScope {
         if self.is_operator() { AccountScope::All } else { AccountScope::Only(self.account().clone()) }
     }

@@ -7,8 +7,8 @@ use platform_runtime::settings::IpNetwork;
 
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Returns the address for which `peer` sends a request with `headers`. Each proxy adds the address of its own client
-/// behind those that it got, so the last one that is not a trusted proxy counts: what stands before it is hearsay.
+/// Returns the address for which `peer` sends a request with `headers`. Each proxy adds its own client's address behind
+/// those that it got, so the last one that is not a trusted proxy counts: what stands before it is hearsay.
 pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, proxies: &[IpNetwork]) -> IpAddr {
     let is_trusted = |address: IpAddr| proxies.iter().any(|network| network.contains(address));
     let mut client = peer;

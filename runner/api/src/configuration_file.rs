@@ -22,7 +22,7 @@ pub struct ConfigurationFile {
 }
 
 impl ConfigurationFile {
-    /// Returns the text of the file; empty if there is none.
+    /// Returns the text of the file; empty if the file does not exist.
     pub(crate) fn text(&self) -> io::Result<String> {
         match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

@@ -1,9 +1,9 @@
-//! Bounds the open connections, and decides which one gives way if there is no room for the next.
+//! Bounds the open connections, and decides which one gives way to the next if the table is full.
 //!
 //! A connection counts for the address of its client, or for the principal that its latest request names. Of those that
-//! wait for their clients, the oldest of the holder with most of them gives way. Only if none waits, one gives way whose
-//! request is being answered: first without a principal, then with one. So a client without a credential cannot keep
-//! others out, and one with a credential loses its own first.
+//! wait for their clients, the oldest of the holder with most of them gives way. Only if none waits, one with a request
+//! that is being answered gives way: first without a principal, then with one. So a client without a credential cannot
+//! keep others out, and one with a credential loses its own first.
 //!
 //! Does not limit what a request may do: `stream_permits` and `fair_permits` do.
 
@@ -96,7 +96,7 @@ impl ConnectionTable {
         Self(Arc::new(SharedTable { permits, open: Mutex::default(), log: RateLimitedLog::default() }))
     }
 
-    /// Adds a connection from `address`. If there is no room, another gives way, and this waits for its end. Cancel
+    /// Adds a connection from `address`. If the table is full, another gives way, and this waits for its end. Cancel
     /// safe.
     ///
     /// Returns `None` never in practice: the semaphore is not closed.
@@ -227,7 +227,7 @@ impl Drop for OpenConnection {
 }
 
 impl ConnectionEntry {
-    /// Counts the connection for the client at `address`, whose request begins.
+    /// Counts the connection for the client at `address`, which begins a request.
     pub(crate) fn begin(&self, address: IpAddr) {
         self.update(|state| state.holder = ConnectionHolder::at(address));
     }

@@ -26,7 +26,7 @@ use crate::{
 
 /// Longest time for which a request waits for the store to be opened.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Most orders whose bodies are in memory at a time, and most of one account.
+/// Most orders with a body in memory at a time, and most of one account.
 const MAX_ORDERS: usize = 8;
 const MAX_ORDERS_OF_ACCOUNT: usize = 3;
 /// Most requests that read the files of runs at a time, and most of one account.
@@ -56,7 +56,7 @@ pub struct ApiContext {
     pub(crate) refresher: Refresher,
     /// Permits for work on the files of runs, which blocks threads.
     pub(crate) file_jobs: FairPermits,
-    /// Permits for orders, whose bodies may be large.
+    /// Permits for orders, which may have large bodies.
     pub(crate) orders: FairPermits,
     pub(crate) sign_in_attempts: SignInAttempts,
     /// Bound on reports of browsers.
@@ -110,7 +110,7 @@ impl ApiContext {
         }
     }
 
-    /// Returns the same state for an API whose pages have these origins.
+    /// Returns the same state for an API with pages of these origins.
     pub(crate) fn with_origins(self, origins: Origins) -> Self {
         Self { origins, ..self }
     }
@@ -122,7 +122,7 @@ impl ApiContext {
         Self { callbacks, ingest_token: token, ..self }
     }
 
-    /// Returns the same state, whose refreshes of mirrored repositories are shared with other callers of `refresher`.
+    /// Returns the same state, which shares refreshes of mirrored repositories with other callers of `refresher`.
     #[must_use]
     pub fn with_refresher(self, refresher: Refresher) -> Self {
         Self { refresher, ..self }
@@ -134,7 +134,7 @@ impl ApiContext {
         Self { github: Some(github), ..self }
     }
 
-    /// Returns the same state, whose drafts of agents are for this file.
+    /// Returns the same state, which drafts agents for this file.
     #[must_use]
     pub fn with_configuration(self, configuration: ConfigurationFile) -> Self {
         Self { configuration: Some(Arc::new(configuration)), ..self }

@@ -69,7 +69,7 @@ pub(crate) fn bearer(value: &HeaderValue) -> Option<&str> {
 }
 
 impl SessionCookie {
-    /// Returns the cookie of an API whose pages have these origins.
+    /// Returns the cookie of an API with pages of these origins.
     pub(crate) fn of(origins: &Origins) -> Self {
         if origins.are_secure() { Self::Secure } else { Self::Plain }
     }

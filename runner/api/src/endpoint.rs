@@ -120,7 +120,7 @@ impl Route {
         self
     }
 
-    /// Returns the same route, whose answer may begin at the end of a run.
+    /// Returns the same route, with an answer that may begin at the end of a run.
     pub(crate) const fn at_end_of_run(mut self) -> Self {
         self.begin = Begin::AtEndOfRun;
         self

@@ -113,7 +113,7 @@ pub(super) fn data_plane_problem(error: &data_plane::Error) -> Problem {
     }
 }
 
-/// Returns the text for a client whose run has no files. Paths of this host are for operators, in the log.
+/// Returns the text for a client if its run has no files. Paths of this host are for operators, in the log.
 pub(super) fn files_detail(error: &RunFilesError) -> String {
     use runner_files::Error as FilesError;
     match error {

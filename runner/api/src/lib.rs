@@ -1,10 +1,10 @@
 //! Serves the HTTP API of `sluice up`, for applications and browsers.
 //!
 //! axum routes requests. This crate accepts connections itself, because `axum::serve` has no timeouts and no bound
-//! (`connection_table`: which connection gives way when there is no room). The API has a
-//! thread of its own, so that neither a slow client nor a slow query delays the worker. Off the loopback it always has
-//! TLS (`tls`). It refuses what a browser sends for another origin's page, even if that site points its own name at this
-//! host (`own_host`, `own_page`, `origins`).
+//! (`connection_table`: which connection gives way when the table is full). The API has its own thread, so that neither
+//! a slow client nor a slow query delays the worker. Off the loopback it always has TLS (`tls`). It refuses what a
+//! browser sends for another origin's page, even if that site points its own name at this host (`own_host`, `own_page`,
+//! `origins`).
 //!
 //! A principal is identified by its token or a browser session (`caller`, `credentials`), and each route names the role
 //! that it demands (`routes`). The table of routes is also the source of the OpenAPI document (`openapi`). Runs of other

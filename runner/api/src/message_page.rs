@@ -24,12 +24,12 @@ const READ_TURNS: u32 = 8;
 pub(crate) struct MessagePage {
     /// Messages, the oldest first.
     pub(crate) messages: Vec<Value>,
-    /// Last turn before these; `None` if there is none.
+    /// Last turn before these; `None` if no turn precedes them.
     pub(crate) before: Option<RunId>,
 }
 
 impl MessagePage {
-    /// Reads the page whose last turn is `upto`.
+    /// Reads the page that ends with the turn `upto`.
     pub(crate) async fn read(
         store: &Store,
         account: &AccountId,

@@ -21,7 +21,7 @@ use crate::{credentials::has_bearer, error::Error, origins::Origins, own_page::F
 const FETCH_MODE: &str = "sec-fetch-mode";
 const FETCH_DEST: &str = "sec-fetch-dest";
 
-/// Passes on requests that name the API by one of its own names, and that no page of another origin sent.
+/// Passes on requests that name the API by one of its names, and that no page of another origin sent.
 pub(crate) async fn require_own_host(
     State(origins): State<Origins>,
     request: Request,

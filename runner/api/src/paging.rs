@@ -51,7 +51,7 @@ pub(crate) fn cut_page<T>(objects: &mut Vec<T>, size: u32) -> Option<&T> {
     objects.last().filter(|_| has_more)
 }
 
-/// Returns the place that a query's `cursor` names, whose objects `parse` reads.
+/// Returns the place that a query's `cursor` names; `parse` reads its key.
 ///
 /// # Errors
 /// [`Error::Invalid`] if the text is not a cursor.

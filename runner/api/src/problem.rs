@@ -4,7 +4,7 @@
 
 use axum::http::StatusCode;
 
-/// Help for requests whose outcome is not known.
+/// Help for requests with an unknown outcome.
 const ASK_AGAIN: &str =
     "send the request again; repeat an order only with its `Idempotency-Key`, or it may run twice";
 /// Help for requests that a browser may have sent for a page of another origin.

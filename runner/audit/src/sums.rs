@@ -52,7 +52,7 @@ pub struct Sums {
     pub tokens: Tokens,
     /// Cost of all records. A record without a known cost adds nothing.
     pub cost: NanoDollars,
-    /// Calls whose figures are not exact.
+    /// Calls with inexact figures.
     pub inexact: InexactCalls,
     /// Microseconds until the first byte of the upstream's answer, for each record that has them.
     pub first: Histogram,

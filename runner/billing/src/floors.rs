@@ -83,7 +83,7 @@ impl FloorEnforcer {
         }
     }
 
-    /// Returns the accounts whose balance is below their floor, with the free models.
+    /// Returns the accounts with a balance below their floor, and the free models.
     async fn lists(&self) -> Result<ExhaustedAccounts, Error> {
         let settings = self.settings.get();
         let Some(greatest) = settings.greatest_floor() else { return Ok(ExhaustedAccounts::default()) };

@@ -22,7 +22,7 @@ pub(crate) struct SharedParts {
     pub(crate) refresher: Refresher,
 }
 
-/// Returns the host tools under `settings`. Tools whose credential cannot be read are unavailable.
+/// Returns the host tools under `settings`. A tool is unavailable if its credential cannot be read.
 pub(crate) fn gateway(settings: &Settings, store: &Store, github: &GitHubAccess) -> ToolGateway {
     let connections = ConnectionBroker::of(settings, store.clone(), Arc::default());
     sharing_gateway(settings, store, github, SharedParts { connections, refresher: Refresher::default() })

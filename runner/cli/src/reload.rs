@@ -48,7 +48,7 @@ pub(crate) struct ConfigSources {
 pub(crate) enum Purpose {
     /// The command shows something, or sends a request to another process.
     Inspect,
-    /// The command adds to the file, which it creates if there is none.
+    /// The command adds to the file, and creates it if it is missing.
     Extend,
     /// The command executes runs or starts gateways. Other users must not be able to change files that it trusts.
     Execute,

@@ -131,7 +131,7 @@ pub(crate) fn child_environment(environment: &Environment) -> Result<Vec<(String
         .collect())
 }
 
-/// Returns the path of `sluice-proxy` beside this program. If there is none, returns its name for a search of `$PATH`.
+/// Returns the path of `sluice-proxy` beside this program. If it is missing, returns its name for a search of `$PATH`.
 pub(crate) fn proxy_program() -> PathBuf {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name("sluice-proxy"));
     beside.filter(|path| path.exists()).unwrap_or_else(|| Path::new("sluice-proxy").to_owned())

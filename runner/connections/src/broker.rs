@@ -96,7 +96,7 @@ impl ConnectionBroker {
     /// is used. It is refreshed before it expires, once for all callers. Cancel safe: a refresh goes on without its callers.
     ///
     /// # Errors
-    /// If there is no connection, or it gives no credential.
+    /// If the connection is missing, or gives no credential.
     pub async fn credential(
         &self,
         account: &AccountId,

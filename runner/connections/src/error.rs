@@ -1,4 +1,4 @@
-//! error defines the reasons why there is no credential, and why a connection was not added. None shows a secret.
+//! error defines the reasons why a credential is unavailable, and why a connection was not added. None shows a secret.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,10 +31,10 @@ pub enum SealFault {
     Refused,
 }
 
-/// Reason why there is no credential.
+/// Reason why a credential is unavailable.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CredentialError {
-    /// There is no key to seal connections with.
+    /// The key to seal connections with is missing.
     #[error("there are no connections: set connections.key_file to a file from `sluice connections keygen`")]
     NotConfigured,
     /// The keys cannot be read.
@@ -112,7 +112,7 @@ pub enum CredentialError {
 /// Reason why a connection was not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
-    /// There is no key to seal it with.
+    /// The key to seal it with is missing.
     #[error(transparent)]
     Keys(CredentialError),
     /// The secret is not of its kind.

@@ -219,7 +219,7 @@ impl ConnectionBroker {
         })
     }
 
-    /// Stores that there is no credential, and returns the reason.
+    /// Stores that the refresh gave no credential, and returns the reason.
     async fn give_up(
         &self,
         granted: &StoredConnection,

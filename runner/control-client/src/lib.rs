@@ -294,7 +294,7 @@ impl DataPlane {
         self.request(Method::GET, "/v1/frozen", None::<&()>).await
     }
 
-    /// Replaces the accounts whose balance is below its floor, and returns them.
+    /// Replaces the accounts with a balance below its floor, and returns them.
     pub async fn set_exhausted(&self, lists: &ExhaustedAccounts) -> Result<ExhaustedAccounts, Error> {
         self.request(Method::PUT, "/v1/exhausted", Some(lists)).await
     }
@@ -344,7 +344,7 @@ impl DataPlane {
         self.request(Method::PUT, &format!("/v1/consumers/{consumer}"), Some(cursor)).await
     }
 
-    /// Sends a request whose answer is a stream of lines.
+    /// Sends a request that is answered with a stream of lines.
     async fn lines(&self, path: &str) -> Result<Lines, Error> {
         let body = self.send(Method::GET, path, Bytes::new()).await?;
         Ok(Lines { body, pending: Vec::new(), returned: 0, last: 0 })

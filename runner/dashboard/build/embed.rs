@@ -77,7 +77,7 @@ fn names(dir: &Path) -> io::Result<Vec<String>> {
     fs::read_dir(dir)?.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned())).collect()
 }
 
-/// Returns whether an entry is none of the dashboard's files, or is read by itself.
+/// Returns whether an entry does not belong to the dashboard's files, or is read by itself.
 fn is_other(prefix: &str, name: &str) -> bool {
     prefix.is_empty() && (OTHERS.contains(&name) || name == ASSETS)
 }

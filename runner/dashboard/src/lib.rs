@@ -27,7 +27,7 @@ pub const SECTIONS: [&str; 8] =
 
 const INDEX: &str = "index.html";
 const HTML: &str = "text/html; charset=utf-8";
-/// Files whose names change with their content are kept for a year.
+/// Files are kept for a year if their names change with their content.
 const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 const NO_STORE: &str = "no-store";
 /// Page of a program that was built without the dashboard.
@@ -78,7 +78,7 @@ impl Dashboard {
         with_head(response, StatusCode::OK, HTML, NO_STORE)
     }
 
-    /// Answers a request for the file `name` below `/assets`; `None` if there is none.
+    /// Answers a request for the file `name` below `/assets`; `None` if it does not exist.
     #[must_use]
     pub fn asset(self, name: &str, request: &HeaderMap) -> Option<Response<Bytes>> {
         let file = self.files.iter().find(|file| file.name.strip_prefix("assets/") == Some(name))?;

@@ -22,7 +22,7 @@ pub struct Captured {
     cut: u64,
 }
 
-/// The end of an output whose beginning is known already.
+/// The end of an output with a beginning that is known already.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputEnd {
     /// Number of bytes between the known beginning and `text`.

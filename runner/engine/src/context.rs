@@ -26,7 +26,7 @@ pub struct EngineHandles {
     pub docker: Docker,
     /// Store of the runs, their resources and their events.
     pub store: Store,
-    /// Worker in whose name this process holds leases.
+    /// Worker for which this process holds leases.
     pub worker: Worker,
     /// Time after the last renewal at which the runs of this process may be taken over.
     pub lease: Millis,

@@ -1,11 +1,11 @@
-//! Refuses runs whose first call could not pass: a limit of cost applies, and their model has no price.
+//! Refuses runs if their first call could not pass: a limit of cost applies, and their model has no price.
 
 use platform_core::id::AccountId;
 use platform_runtime::settings::Settings;
 
 use crate::request::RunRequest;
 
-/// Refusal of a run whose model has no price.
+/// Refusal of a run because its model has no price.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unpriced {
     /// The run has a limit of cost.

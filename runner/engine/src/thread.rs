@@ -44,7 +44,7 @@ pub struct ThreadOrder {
     pub busy: WhenBusy,
 }
 
-/// Treatment of an order for a thread whose last turn is not answered yet.
+/// Treatment of an order for a thread while its last turn is not answered yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhenBusy {
     /// The run waits, if its agent keeps the conversation itself. Otherwise it is refused.

@@ -28,7 +28,7 @@ const MAX_OPEN_TRIES: u32 = 64;
 /// Reason not to read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// There is no such file.
+    /// The file does not exist.
     #[error("does not exist")]
     Missing,
     /// A symbolic link is on the way to the file, or the path leads out of the tree.
@@ -69,7 +69,7 @@ impl From<Errno> for Unreadable {
     }
 }
 
-/// Open directory whose tree is read or written by relative paths.
+/// Open directory with a tree that is read or written by relative paths.
 #[derive(Debug)]
 pub struct TreeRoot(OwnedFd);
 

@@ -71,7 +71,7 @@ pub struct FreshClone {
 }
 
 impl FreshClone {
-    /// Clones the current branch of the repository whose top directory is `dir` into a directory below `stages`, if it
+    /// Clones the current branch of the repository with top directory `dir` into a directory below `stages`, if it
     /// fits into `bounds` and leaves `reserve` on the disk.
     ///
     /// # Errors
@@ -130,7 +130,7 @@ impl FreshClone {
         Err(Error::NotARepository { path, source })
     }
 
-    /// Returns the files of the last commit and of its history whose names say that they may hold secrets, sorted.
+    /// Returns the files of the last commit and of its history that may hold secrets by their names, sorted.
     ///
     /// # Errors
     /// As [`Self::make`].

@@ -14,7 +14,7 @@ use super::{
     stage::Stage,
 };
 
-/// Largest file whose lines are compared.
+/// Largest file that is compared line by line.
 const MAX_DIFFED_SIZE: ByteSize = ByteSize::mib(4);
 /// Bytes at the beginning of a file in which a zero byte shows that it is not text. Git looks at as many.
 const BINARY_CHECK_LEN: usize = 8000;

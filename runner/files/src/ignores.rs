@@ -102,7 +102,7 @@ impl IgnoreRules {
         }
     }
 
-    /// Returns whether the rules name `path`, whose parent they do not name.
+    /// Returns whether the rules name `path`, given that they do not name its parent.
     pub(crate) fn ignores(&self, path: &Path, entry: EntryForm) -> bool {
         let is_dir = entry == EntryForm::Directory;
         for dir in path.ancestors().skip(1) {

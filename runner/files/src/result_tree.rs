@@ -95,7 +95,7 @@ impl ResultTree {
     /// are hidden in [`Scope::Tracked`]: those rules count that the run received, not those its agent wrote.
     ///
     /// # Errors
-    /// [`Error::NoResult`] if there is no such directory, [`Error::TooManyResults`], and [`Error::ResultRemoved`].
+    /// [`Error::NoResult`] if the directory is missing, [`Error::TooManyResults`], and [`Error::ResultRemoved`].
     pub fn read(tree: &Path, stage: &Stage, scope: Scope) -> Result<Self, Error> {
         let no_result = |errno: Errno| Error::NoResult { tree: tree.to_owned(), source: errno.into() };
         let above = TreeRoot::open(tree).map_err(no_result)?;

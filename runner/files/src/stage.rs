@@ -190,7 +190,7 @@ impl Stage {
         Ok(list(stages)?.into_iter().filter_map(listed).collect())
     }
 
-    /// Removes stages below `stages` whose process ended while it wrote them, as an interrupt at the terminal does.
+    /// Removes stages below `stages` if their process ended while it wrote them, as after an interrupt at the terminal.
     ///
     /// # Errors
     /// The system's.

@@ -43,7 +43,7 @@ impl GatewayPaths {
         paths.collect()
     }
 
-    /// Returns the paths of a managed gateway whose directory is `g` in `dir`.
+    /// Returns the paths of a managed gateway with the directory `g` in `dir`.
     #[cfg(test)]
     pub(crate) fn below(dir: &std::path::Path) -> Self {
         Self { dir: dir.join("g"), url: None, token: None, slots: None }

@@ -115,7 +115,7 @@ impl BranchKey {
 pub struct SandboxBranch(String);
 
 impl SandboxBranch {
-    /// Returns the branch of `key` in a repository whose branch `base` belongs to people.
+    /// Returns the branch of `key` in a repository where branch `base` belongs to people.
     ///
     /// # Errors
     /// If the key is called like `base`.

@@ -133,7 +133,7 @@ pub enum BundleExit {
 /// Work that an agent left beside the commits of its branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OtherWork {
-    /// There is none.
+    /// The agent left none.
     Nothing,
     /// There are changes or files in no commit, or commits that are not on the branch.
     Some,
@@ -179,7 +179,7 @@ mod tests {
 
     const BRANCH: &str = "sandbox/run-1";
 
-    /// Repository with one commit, in a directory whose name a shell could take for a command.
+    /// Repository with one commit, in a directory with a name that a shell could take for a command.
     struct Repository {
         dir: TempDir,
         start: String,

@@ -7,7 +7,7 @@
 //! 2. A container runs a [`BundleCommand`], which prints the bundle of the agent's commits.
 //! 3. [`Quarantine`] takes the clone's start from that copy and the agent's objects from the bundle.
 //! 4. [`Quarantine::judge`] compares the commits with a [`RelayPolicy`], and names each rule that they break. Accepted
-//!    commits whose messages have effects are written anew.
+//!    commits are written anew if their messages have effects.
 //! 5. [`Quarantine::push`] sends one commit to `sandbox/<key>`, with a lease on what stood there.
 //!
 //! A [`Snapshot`] is a commit's files for readers alone.

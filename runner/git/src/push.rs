@@ -94,7 +94,7 @@ impl Quarantine {
         let reference = order.branch.reference();
         let expected = order.expected.as_ref().map_or("", ObjectId::as_str);
         let command = self.git().command("push", self.dir());
-        // Without this, a remote whose branches all moved on would get the whole of the start's files again.
+        // Without this, a remote would get the whole of the start's files again after all its branches moved on.
         let command = command.setting("push.negotiate=true");
         let command = command.arguments(["--porcelain", "--no-verify", "--no-signed", "--no-follow-tags"]);
         let command = command.arguments(["--recurse-submodules=no", "--no-thin"]);

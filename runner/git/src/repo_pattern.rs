@@ -18,7 +18,7 @@ pub struct RepoPattern {
 enum Matched {
     /// The one with this identity.
     One(String),
-    /// All whose identity begins so.
+    /// All with an identity that begins so.
     Beginning(String),
 }
 

@@ -94,7 +94,7 @@ impl RepoUrl {
     }
 
     /// Returns one text for all spellings by which a server may know the repository: without `.git` and a default port,
-    /// in lower case. Two repositories whose paths differ in case alone have the same.
+    /// in lower case. Two repositories with paths that differ in case alone have the same.
     #[must_use]
     pub fn identity(&self) -> String {
         if self.transport == Transport::File {

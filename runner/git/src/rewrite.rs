@@ -1,4 +1,4 @@
-//! rewrite replaces accepted commits whose message or names have effects. Their files stay as they were judged.
+//! rewrite replaces accepted commits if their message or names have effects. Their files stay as they were judged.
 
 use std::collections::BTreeMap;
 

@@ -16,7 +16,7 @@ use crate::{
 /// Choice of a commit, and of what its repository says.
 #[derive(Debug, Clone)]
 pub struct SnapshotOrder {
-    /// Commit whose files are shown.
+    /// Commit with the files to show.
     pub commit: ObjectId,
     /// Branch of that commit.
     pub branch: BaseBranch,

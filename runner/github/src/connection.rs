@@ -58,7 +58,7 @@ impl Dialer {
     /// Opens a connection. The caller limits the time.
     ///
     /// # Errors
-    /// If there is none, or its certificate is not trusted.
+    /// If the connection fails, or the host's certificate is not trusted.
     pub async fn open(&self, base: &BaseUrl) -> io::Result<Box<dyn ByteStream>> {
         let stream = TcpStream::connect((base.host.as_str(), base.port)).await?;
         stream.set_nodelay(true)?;

@@ -29,7 +29,7 @@ use crate::{
 const USER: &str = "x-access-token";
 /// Setting that names the file of the token.
 const TOKEN_SETTING: &str = "github.token_file";
-/// Name of a token that an account has of its own.
+/// Name of an account's own token.
 const ACCOUNTS_TOKEN: &str = "the token of the account's connection";
 /// Largest file of a token.
 const MAX_TOKEN_FILE: ByteSize = ByteSize(4096);
@@ -51,7 +51,7 @@ pub struct CredentialSource {
     tokens: TokenSource,
 }
 
-/// Credential of an account of its own.
+/// An account's own credential.
 #[derive(Debug)]
 pub enum AccountCredential {
     /// A token.
@@ -134,7 +134,7 @@ impl CredentialSource {
     /// Asks the API whether it takes the credential. Returns the end of the token, if there is one.
     ///
     /// # Errors
-    /// If there is no credential, or the API does not take it.
+    /// If the credential is missing, or the API does not take it.
     pub async fn check(&self) -> Result<Option<SystemTime>, Error> {
         let no_credential = || Error::NoCredential { host: self.url.origin() };
         let (token, expires) = match &self.tokens {
@@ -221,7 +221,7 @@ impl CredentialSource {
         self.required(repository, Permission::Push).await
     }
 
-    /// Returns the credential for `permission` on `repository`; an error if there is none.
+    /// Returns the credential for `permission` on `repository`; an error if it is missing.
     pub(crate) async fn required(
         &self,
         repository: &RepositoryName,

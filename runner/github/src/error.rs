@@ -80,7 +80,7 @@ pub enum Error {
         /// Problem of the answer, as a verb and its object.
         problem: &'static str,
     },
-    /// The repository is on another host, for which there is no credential.
+    /// The repository is on another host, for which no credential is configured.
     #[error("{repository} is not at {host}, so no pull request can be made: set github.url")]
     OtherHost {
         /// Address of the repository.

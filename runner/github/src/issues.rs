@@ -65,7 +65,7 @@ impl Issues {
     /// Returns the issue or pull request `number`, with its first comments. Cancel safe.
     ///
     /// # Errors
-    /// If GitHub does not answer or refuses, or there is no credential for the repository.
+    /// If GitHub does not answer or refuses, or the credential for the repository is missing.
     pub async fn read(&self, number: u64) -> Result<Issue, Error> {
         let issue: IssueBody = self.get("read the issue", format!("/issues/{number}")).await?;
         let path = format!("/issues/{number}/comments?per_page={MAX_ITEMS}");

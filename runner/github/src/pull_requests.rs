@@ -108,11 +108,11 @@ impl PullRequests {
         Self { credentials }
     }
 
-    /// Returns the open pull request of the order's branch. Makes it if there is none: a draft where the repository has
+    /// Returns the open pull request of the order's branch. Makes it if it is missing: a draft where the repository has
     /// drafts. Labels that cannot be added are logged. Cancel safe, and may be repeated.
     ///
     /// # Errors
-    /// If GitHub does not answer or refuses, or there is no credential for the repository.
+    /// If GitHub does not answer or refuses, or the credential for the repository is missing.
     pub async fn ensure(&self, order: &PullRequestOrder) -> Result<PullRequest, Error> {
         match self.try_ensure(order).await {
             // The App's token was revoked before its end.
@@ -184,7 +184,7 @@ impl OrderAttempt<'_> {
         self.credentials.client().call(&call).await
     }
 
-    /// Adds the labels that are missing. The pull request is there: their failure is none of it.
+    /// Adds the labels that are missing. The pull request is there, and does not fail with them.
     async fn add_labels(&self, found: &PullRequestBody) {
         let is_missing = |label: &&String| {
             !found.labels.iter().any(|there| there.name.to_lowercase() == label.to_lowercase())

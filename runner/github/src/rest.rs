@@ -29,7 +29,7 @@ use crate::{
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 /// Most redirects of a request.
 const MAX_REDIRECTS: usize = 3;
-/// Version of the API, whose answers this program reads.
+/// Version of the API with the answers that this program reads.
 const API_VERSION: &str = "2022-11-28";
 /// Name of the version's header.
 const API_VERSION_HEADER: &str = "x-github-api-version";

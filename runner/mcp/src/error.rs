@@ -5,7 +5,7 @@ use platform_core::host_tools::ToolCode;
 /// Reason why a server has no answer. Texts of the server in it are bounded, and cannot control a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
-    /// There is no such server.
+    /// The server is not in the settings.
     #[error("there is no server {name} in the settings")]
     Unknown {
         /// Name that was asked for.
@@ -101,7 +101,7 @@ pub enum ServerError {
         /// The address.
         address: std::net::IpAddr,
     },
-    /// There is no connection to the server.
+    /// The server cannot be reached.
     #[error("it cannot be reached: {problem}")]
     Unreachable {
         /// Failure of the connection.

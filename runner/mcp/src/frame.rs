@@ -1,6 +1,6 @@
 //! frame reads messages of JSON-RPC, one at a time. Pure.
 //!
-//! A message has one meaning or is none. What is inside a result is read elsewhere, within narrower bounds.
+//! A text is a message only if it has one meaning. What is inside a result is read elsewhere, within narrower bounds.
 
 use platform_core::json::{self, Bounds, Raw, RawBuf};
 use serde::Deserialize;

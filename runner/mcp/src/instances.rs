@@ -29,7 +29,7 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 const BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
 /// Age from which on the end of a session is not a sign of a server that cannot run.
 const MIN_STABLE_AGE: Duration = Duration::from_secs(60);
-/// Time between two looks at a session whose last call began long ago, and may go on.
+/// Time between two looks at a session with a last call that began long ago, and may go on.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest wait for the removal of containers at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(20);

@@ -16,7 +16,7 @@ use crate::{
 
 /// Most blocks of a result. Each takes far more memory than its text.
 const MAX_BLOCKS: usize = 1000;
-/// Bounds of a result, whose bytes are those of a message.
+/// Bounds of a result; its bytes are those of a message.
 const BOUNDS: Bounds = Bounds::of(usize::MAX).with_values(50_000);
 /// Member that marks a result. It comes before all others.
 const MARK: &str = "_untrusted";

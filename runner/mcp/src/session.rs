@@ -155,8 +155,8 @@ impl ServerSession {
         ServerResult::read(&answered?)
     }
 
-    /// Returns the connection whose credential the server was sent last, if it was sent one. A session is of one account,
-    /// whose calls all use the same connection, unless it is replaced meanwhile.
+    /// Returns the connection with the credential that the server was sent last, if it was sent one. A session is of
+    /// one account, and its calls all use the same connection, unless it is replaced meanwhile.
     #[must_use]
     pub fn connection(&self) -> Option<ConnectionId> {
         match &self.link {

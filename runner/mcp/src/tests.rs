@@ -98,7 +98,7 @@ fn done() -> Value {
     json!({ "content": [{ "type": "text", "text": "done" }] })
 }
 
-/// Returns a server whose calls take at most `timeout`.
+/// Returns a server with calls that take at most `timeout`.
 fn settings(timeout: &str) -> ToolServer {
     let text = format!(
         "[tools.servers.double]\nimage = 'i:1'\ncommand = ['x']\ntools = ['add', 'get']\ntimeout = '{timeout}'"

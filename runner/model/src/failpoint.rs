@@ -199,7 +199,7 @@ impl Point {
 /// Arms the point that `text` names, as `point:kill` or `point:stop`.
 ///
 /// # Errors
-/// If there is no such point or action, if a point is armed already, or if this build has no failpoints.
+/// If the point or action does not exist, if a point is armed already, or if this build has no failpoints.
 pub fn arm(text: &str) -> Result<(), String> {
     if !cfg!(debug_assertions) {
         return Err("this build has no failpoints: builds with debug assertions have".to_owned());

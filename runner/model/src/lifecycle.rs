@@ -19,7 +19,7 @@ use std::fmt;
 use platform_core::{control::Usage, event::RunErrorCode};
 use serde::Serialize;
 
-/// Reason why there is no answer. Its serialized form is for the client that ordered the run, and never contains the
+/// Reason why the answer is missing. Its serialized form is for the client that ordered the run, and never contains the
 /// detail.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
@@ -32,8 +32,8 @@ pub struct Failure {
     pub detail: Option<Detail>,
 }
 
-/// Text for operators only: it may contain paths, names and messages of other programs. It has no serialized form of
-/// its own.
+/// Text for operators only: it may contain paths, names and messages of other programs. It has no serialized form
+/// itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detail(String);
 
@@ -80,7 +80,7 @@ pub struct Completion {
     pub exit_code: Option<i64>,
     /// True if the kernel killed a process of the agent for lack of memory; absent if that is unknown.
     pub oom_seen: Option<bool>,
-    /// The answer, or why there is none.
+    /// The answer, or why it is missing.
     pub answer: Result<String, Failure>,
 }
 
@@ -115,7 +115,7 @@ impl Outcome {
     /// All outcomes, in the order of their declaration.
     pub const ALL: [Self; 4] = [Self::Succeeded, Self::Failed, Self::Cancelled, Self::TimedOut];
 
-    /// Returns the outcome of a run that failed with `code`, or succeeded if there is none.
+    /// Returns the outcome of a run that failed with `code`, or succeeded if `code` is `None`.
     #[must_use]
     pub const fn of(code: Option<RunErrorCode>) -> Self {
         match code {
@@ -254,7 +254,7 @@ impl State {
         }
     }
 
-    /// Returns the state called `name` of a run that failed with `code`, or has not failed if there is none.
+    /// Returns the state called `name` of a run that failed with `code`, or has not failed if `code` is `None`.
     #[must_use]
     pub fn named(name: &str, code: Option<RunErrorCode>) -> Option<Self> {
         let outcome = Outcome::of(code);

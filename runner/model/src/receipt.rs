@@ -99,7 +99,7 @@ pub struct Receipt {
     pub kind: ReceiptKind,
     /// Account that pays.
     pub account: AccountId,
-    /// User on whose behalf the run was started.
+    /// User for whom the run was started.
     pub user: Option<ExternalId>,
     /// Agent that ran.
     pub agent: AgentId,
@@ -160,7 +160,7 @@ impl fmt::Display for ReceiptReference {
 }
 
 impl Receipt {
-    /// Returns the call whose first receipt this one corrects; `None` if it is itself the first.
+    /// Returns the call of the first receipt, which this one corrects; `None` if it is itself the first.
     #[must_use]
     pub fn corrects(&self) -> Option<&CallReference> {
         match self.kind {

@@ -41,7 +41,7 @@ pub struct Charge {
 pub struct LedgerFigure {
     /// Cost of the call in all its rows; absent if the ledger knows no price.
     pub cost: Option<NanoDollars>,
-    /// Number of other calls whose row has the same id.
+    /// Number of other calls that have a row with the same id.
     pub sharers: u64,
 }
 
@@ -104,7 +104,7 @@ impl Finding {
 }
 
 impl LedgerFigure {
-    /// Returns the figure of a row, whose call has `others` as its cost in other rows: tries that failed have rows, too.
+    /// Returns the figure of a row. Its call has `others` as its cost in other rows: tries that failed have rows, too.
     #[must_use]
     pub fn of(row: &SpendRow, others: NanoDollars, sharers: u64) -> Self {
         Self { cost: row.known_cost().map(|cost| cost + others), sharers }

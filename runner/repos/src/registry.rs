@@ -125,7 +125,7 @@ impl RepoRegistry {
     }
 }
 
-/// Returns the entry in a file; `None` if there is no file.
+/// Returns the entry in a file; `None` if the file does not exist.
 fn read(path: &Path) -> Result<Option<RepoEntry>, Error> {
     match file::text(path, MAX_ENTRY) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),

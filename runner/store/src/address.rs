@@ -91,7 +91,7 @@ impl Address {
         Ok(Self { options, backend, url: url.to_owned(), file, connections: backend.connections() })
     }
 
-    /// Creates the file of a SQLite store if there is none. Only its owner can read it, because it holds questions to
+    /// Creates the file of a SQLite store if it is missing. Only its owner can read it, because it holds questions to
     /// agents and their answers. Checks the path before any creation, and does not follow a link in place of the file.
     /// A file that root creates belongs to the owner of the directory. So do the files that SQLite creates beside it.
     pub(super) fn prepare(&self) -> Result<(), Error> {

@@ -24,7 +24,7 @@ use super::{
 const ACTION: &str = "correct a receipt";
 const FIRST: &str =
     "SELECT * FROM receipts WHERE source_system = $1 AND source_reference = $2 AND installation = $3";
-/// Selects the corrections of a receipt, whose reference belongs to one installation.
+/// Selects the corrections of a receipt; its reference belongs to one installation.
 pub(super) const CORRECTIONS: &str = "SELECT * FROM receipts WHERE corrects = $1";
 
 /// Effect of a correction.

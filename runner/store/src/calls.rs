@@ -14,7 +14,7 @@ use super::{
     row::{count, parsed, stored_json, text},
 };
 
-/// Name under which the store keeps the cursors of the journals whose calls it has.
+/// Name under which the store keeps the cursors of the journals that its calls come from.
 pub const CALLS_CONSUMER: &str = "receipts";
 
 /// Maximum number of calls that one transaction removes.

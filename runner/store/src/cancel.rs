@@ -17,7 +17,7 @@ impl Store {
     /// Requests the cancellation of the run `run_id`; returns the run as it is now. Has no effect on an ended run.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn request_cancel(&self, run_id: &RunId) -> Result<Run, Error> {
         self.retry(RetryWhen::Always, async |_| self.request_cancel_once(run_id).await).await
     }

@@ -146,7 +146,7 @@ impl RunWatcher {
 }
 
 impl Store {
-    /// Returns the same store, whose changes watchers of `changes` see.
+    /// Returns the same store, which reports its changes to watchers of `changes`.
     #[must_use]
     pub fn reporting(mut self, changes: RunChanges) -> Self {
         self.changes = changes;
@@ -195,7 +195,7 @@ mod tests {
         assert!(!has_changed().await);
         changes.report(new_events("r1"));
         assert!(has_changed().await);
-        // It cannot tell whose changes it has left unread.
+        // It cannot tell which runs its unread changes belong to.
         for _ in 0..=CAPACITY {
             changes.report(new_events("r2"));
         }

@@ -1,4 +1,4 @@
-//! Gives a worker a run that no active worker holds: a waiting one, or one whose lease has expired or was released.
+//! Gives a worker a run that no active worker holds: a waiting one, or one with an expired or released lease.
 //!
 //! Runs wait in lines, one for each account and priority, and only the first of a line can be next. Of these, one of
 //! the highest class is next. A run's class is its priority, plus one for each five minutes that it has waited. This

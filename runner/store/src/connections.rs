@@ -217,7 +217,7 @@ impl Store {
     /// Returns the connection `id`, if its account is within `scope`.
     ///
     /// # Errors
-    /// [`Error::NoConnection`] if there is none, or it belongs to another account.
+    /// [`Error::NoConnection`] if it does not exist, or belongs to another account.
     pub async fn connection_within(
         &self,
         id: &ConnectionId,

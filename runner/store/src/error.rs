@@ -318,7 +318,7 @@ pub enum Error {
         "account {0} has {MAX_CONNECTIONS} connections already, and may have no more: remove one that is not used"
     )]
     ConnectionLimit(AccountId),
-    /// There is no such connection.
+    /// The connection does not exist.
     #[error("there is no connection {connection}")]
     NoConnection {
         /// Id of the connection.

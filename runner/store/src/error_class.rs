@@ -7,7 +7,7 @@ pub enum ErrorClass {
     Unavailable,
     /// Another worker has taken the run over: no action is needed.
     Fenced,
-    /// The request cannot be met: for example, there is no such run, or its state does not allow the request.
+    /// The request cannot be met: for example, the run does not exist, or its state does not allow the request.
     Refused,
     /// The store, its configuration or its content is faulty: the operator has to act.
     Broken,

@@ -107,7 +107,7 @@ impl Store {
     /// Returns the number of a run's last event.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn last_event(&self, run_id: &RunId) -> Result<u64, Error> {
         let action = "read the number of a run's last event";
         self.retry(RetryWhen::Always, async |_| {
@@ -122,7 +122,7 @@ impl Store {
     /// Returns a run, and at most 256 events after the one with the number `after`. Fewer than 256 are the last ones.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn events_after(&self, run_id: &RunId, after: u64) -> Result<(Run, Vec<Event>), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let action = "read a run's events";

@@ -9,7 +9,7 @@ use super::{
     row::columns,
 };
 
-/// Accounts whose runs exist for a client.
+/// Accounts that exist for a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AccountScope {
     /// All accounts.
@@ -32,7 +32,7 @@ impl Store {
     /// Returns the run `run_id`, if its account is within `scope`.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run, or it belongs to another account.
+    /// [`Error::Unknown`] if the run does not exist, or belongs to another account.
     pub async fn run_within(&self, run_id: &RunId, scope: &AccountScope) -> Result<Run, Error> {
         let action = "look for a run";
         let account = match scope {
@@ -56,8 +56,8 @@ impl Store {
         .await
     }
 
-    /// Returns the runs whose ids begin or end with `part`, the newest first, but at most `max_runs`. If `part` is a
-    /// whole id, returns that one alone.
+    /// Returns the runs with ids that begin or end with `part`, the newest first, but at most `max_runs`. If `part` is
+    /// a whole id, returns that one alone.
     ///
     /// # Errors
     /// If the store fails.

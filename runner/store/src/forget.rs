@@ -1,7 +1,6 @@
 //! Removes the texts of ended runs: questions, answers, messages of failures and what agents printed. The run itself
 //! stays, with its usage, its times and the end of its events, because receipts refer to it. Does not remove files: a kept
-//! workspace has its own time. That of a thread is no longer kept once the thread has no turn, and the reaper
-//! removes it.
+//! workspace has its own time. That of a thread is kept until the thread has no turn; then the reaper removes it.
 
 use std::collections::BTreeMap;
 
@@ -76,10 +75,10 @@ impl Store {
     }
 
     /// Removes the texts of the ended run `run_id`, if its account is within `scope`. A turn of a thread leaves the
-    /// thread, whose other turns stay.
+    /// thread; the other turns stay.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run, [`Error::StillActive`] if it has not ended.
+    /// [`Error::Unknown`] if the run does not exist, [`Error::StillActive`] if it has not ended.
     pub async fn forget_run(&self, run_id: &RunId, scope: &AccountScope) -> Result<(), Error> {
         let run = self.run_within(run_id, scope).await?;
         if run.ended.is_none() {
@@ -96,7 +95,7 @@ impl Store {
     /// Removes a thread of `account`, with the texts of its runs.
     ///
     /// # Errors
-    /// [`Error::NoThread`] if there is no such thread, [`Error::StillActive`] if one of its runs has not ended. Then
+    /// [`Error::NoThread`] if the thread does not exist, [`Error::StillActive`] if one of its runs has not ended. Then
     /// nothing is removed.
     pub async fn remove_thread(&self, account: &AccountId, thread: &ExternalId) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {

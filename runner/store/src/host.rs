@@ -109,8 +109,8 @@ impl Store {
         .await
     }
 
-    /// Moves the store to `host`. Runs keep their rows. A run whose agent ran on the other host ends as lost once a
-    /// worker takes it over here. The rows of warm containers are deleted.
+    /// Moves the store to `host`. Runs keep their rows. A run ends as lost once a worker takes it over here, if its
+    /// agent ran on the other host. The rows of warm containers are deleted.
     ///
     /// # Errors
     /// [`Error::HostAtWork`] while the other host, one of its runs or one of its warm containers has a lease.
@@ -158,7 +158,7 @@ impl Store {
         self.claim_host(tx, RowLock::Keep).await
     }
 
-    /// Locks the row of the host, and checks that the store serves this program's host; sets it if there is none.
+    /// Locks the row of the host, and checks that the store serves this program's host; sets it if it is missing.
     async fn claim_host(&self, tx: &mut Tx, lock: RowLock) -> Result<&HostIdentity, Error> {
         let this_host = self.host.as_ref().ok_or(Error::OnlyReads)?;
         let installation = self.installation.as_str();

@@ -33,7 +33,7 @@ impl HostId {
         Self(format!("{bits:032x}"))
     }
 
-    /// Parses an id; returns `None` if `text` is not one.
+    /// Parses an id; returns `None` if `text` is not an id.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);

@@ -197,7 +197,7 @@ impl Store {
         })
     }
 
-    /// Refuses a run whose id belongs to another order.
+    /// Refuses a run if its id belongs to another order.
     async fn refuse_if_other(&self, tx: &mut Tx, new: &NewRun, correlation: &str) -> Result<(), Error> {
         let same_orders: i64 = sqlx::query_scalar(COUNT_SAME)
             .bind(new.run_id.as_str())

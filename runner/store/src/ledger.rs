@@ -66,7 +66,7 @@ pub struct Comparison {
     pub new: Vec<Finding>,
     /// Corrections that are due.
     pub corrections: Vec<Correction>,
-    /// Figures of calls whose tokens are estimated, at least in part: limits count with them.
+    /// Figures of calls with tokens that are estimated, at least in part: limits count with them.
     pub estimated: Vec<LedgerFigures>,
 }
 
@@ -128,7 +128,7 @@ impl ChargedCall {
         })
     }
 
-    /// Returns what `row`, with this `figure`, says of a call whose tokens are estimated; `None` of any other call, and if
+    /// Returns what `row`, with this `figure`, says of a call with estimated tokens; `None` of any other call, and if
     /// another row decides.
     fn figures(&self, row: &SpendRow, figure: LedgerFigure) -> Option<LedgerFigures> {
         let is_estimated = matches!(self.tokens_source, TokensSource::Partial | TokensSource::Estimated);

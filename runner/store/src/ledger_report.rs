@@ -33,7 +33,7 @@ const LIST_MISSING: &str = concat!(
     " ORDER BY called, source_reference LIMIT $5"
 );
 
-/// Counts receipts whose cost was reported and computed differently.
+/// Counts receipts with a reported cost that differs from the computed one.
 const COUNT_UNCONFIRMED: &str = "SELECT count(*) FROM receipts WHERE installation = $1 AND called >= $2 AND called < $3 \
      AND source_system = 'sluicegate' AND charge_reason = 'unconfirmed'";
 
@@ -152,7 +152,7 @@ impl Store {
         self.retry(RetryWhen::Always, async |_| self.count_missing(span, due_before).await).await
     }
 
-    /// Counts the calls in `span` that are missing, and whose receipts were stored at `created` or later.
+    /// Counts the missing calls in `span` with receipts that were stored at `created` or later.
     async fn count_missing(&self, span: LedgerSpan, created: i64) -> Result<u64, Error> {
         let missing = self.in_span(COUNT_MISSING, span).bind(span.due()).bind(created);
         first_count(&missing.fetch_one(&self.pool).await.map_err(failed(ACTION))?)

@@ -197,7 +197,7 @@ struct Tx {
 }
 
 impl Store {
-    /// Opens the store at `address`, creates it if there is none, and migrates an older one. Any number of runs may
+    /// Opens the store at `address`, creates it if it does not exist, and migrates an older one. Any number of runs may
     /// wait in it, unless it is [`bounded`](Self::bounded).
     ///
     /// # Errors

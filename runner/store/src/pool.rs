@@ -279,10 +279,10 @@ impl Store {
 }
 
 impl Tx {
-    /// Removes `warm` from the pool, for a run whose resources its parts become.
+    /// Removes `warm` from the pool, for a run that gets its parts as resources.
     ///
     /// # Errors
-    /// [`Error::NotWarm`] if it is no longer ready.
+    /// [`Error::NotWarm`] if it is not ready any more.
     pub(super) async fn claim_warm(&mut self, installation: &str, warm: &WarmContainer) -> Result<(), Error> {
         let query = sqlx::query(TAKE).bind(&warm.container).bind(installation);
         let taken = query.execute(self.connection()).await.map_err(failed("claim a warm container"))?;

@@ -182,7 +182,7 @@ impl Store {
     /// Replaces the token of a principal by `token`. The former one identifies it no longer.
     ///
     /// # Errors
-    /// [`Error::NoPrincipal`] if there is none with this id, [`Error::PrincipalRevoked`] if it was revoked.
+    /// [`Error::NoPrincipal`] if no principal has this id, [`Error::PrincipalRevoked`] if it was revoked.
     pub async fn rotate_principal(&self, id: &PrincipalId, token: &ApiToken) -> Result<Principal, Error> {
         let action = "rotate the token of a principal";
         self.retry(RetryWhen::Always, async |_| {
@@ -210,7 +210,7 @@ impl Store {
     /// Revokes a principal: its token identifies it no longer. A revoked one stays revoked.
     ///
     /// # Errors
-    /// [`Error::NoPrincipal`] if there is none with this id.
+    /// [`Error::NoPrincipal`] if no principal has this id.
     pub async fn revoke_principal(&self, id: &PrincipalId) -> Result<Principal, Error> {
         let action = "revoke a principal";
         self.retry(RetryWhen::Always, async |_| {

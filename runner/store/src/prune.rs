@@ -20,7 +20,7 @@ use super::{
 pub struct Keep {
     /// Time for which events are kept after the run's end.
     pub age: Millis,
-    /// Number of runs per account whose events are kept: those that ended last. A run that has only last events keeps
+    /// Number of runs per account that keep their events: those that ended last. A run that has only last events keeps
     /// them and does not count.
     pub runs: u32,
 }

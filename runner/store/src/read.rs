@@ -22,7 +22,7 @@ pub struct Filter {
     pub states: Vec<&'static str>,
     /// Account that pays.
     pub account: Option<AccountId>,
-    /// Account whose runs are left out.
+    /// Account to leave out.
     pub left_out: Option<AccountId>,
     /// Agent that runs.
     pub agent: Option<AgentId>,
@@ -196,7 +196,7 @@ impl Store {
     /// Returns the run `run_id` as it is now.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn run(&self, run_id: &RunId) -> Result<Run, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
@@ -210,7 +210,7 @@ impl Store {
     /// Returns the order of the run `run_id`, as JSON.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn order(&self, run_id: &RunId) -> Result<String, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = sqlx::query_scalar(ORDER).bind(run_id.as_str()).bind(self.installation.as_str());
@@ -223,7 +223,7 @@ impl Store {
     /// Returns the record of the run `run_id`.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn record(&self, run_id: &RunId) -> Result<Record, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
@@ -237,7 +237,7 @@ impl Store {
     /// Returns the record of the run `run_id` and its events, of one moment.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn history(&self, run_id: &RunId) -> Result<RunHistory, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;

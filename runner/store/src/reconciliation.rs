@@ -247,7 +247,7 @@ impl Store {
         .await
     }
 
-    /// Returns the time of the first call whose receipt was stored since `since` and that has no row yet.
+    /// Returns the time of the first call with a receipt stored since `since` and without a row yet.
     ///
     /// # Errors
     /// If the store fails.

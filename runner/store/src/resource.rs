@@ -219,7 +219,7 @@ impl Store {
     /// Returns one snapshot of the run `run_id` and all its resources; includes removed ones.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn run_with_resources(&self, run_id: &RunId) -> Result<(Run, Vec<Resource>), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;

@@ -1,4 +1,4 @@
-//! Repeats operations of the store whose failures are transient.
+//! Repeats operations of the store after transient failures.
 //!
 //! Unlike [`platform_runtime::retry`], passes to a repeated operation whether an earlier try may have been committed.
 

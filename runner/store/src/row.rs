@@ -72,7 +72,7 @@ pub struct Run {
     /// True if the kernel killed a process of the agent for lack of memory. Known once the run settles, if its agent
     /// ran.
     pub oom_seen: Option<bool>,
-    /// Reason why there is no answer; known once the run settles.
+    /// Reason why the run has no answer; known once it settles.
     pub error: Option<Failure>,
     /// Usage of the run's calls; known once the run has ended.
     pub usage: Option<Usage>,

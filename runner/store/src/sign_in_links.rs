@@ -101,7 +101,7 @@ impl Store {
         query.fetch_optional(tx.connection()).await.map_err(failed("look for a browser session"))
     }
 
-    /// Returns the principal whose token a row names; `None` if the token has ended.
+    /// Returns the principal with the token that a row names; `None` if the token has ended.
     async fn principal_of(&self, tx: &mut Tx, row: &AnyRow) -> Result<Option<Principal>, Error> {
         let key_id = parsed(row, "key_id", KeyId::parse)?;
         let query = sqlx::query(FIND_BY_KEY).bind(self.installation.as_str()).bind(key_id.as_str());

@@ -182,7 +182,7 @@ impl Store {
     }
 
     /// Records the usage of a run for which it was unknown at the end. Needs no lease, because the run has ended. Has
-    /// no effect on a run that has not ended, or whose usage is known.
+    /// no effect if the run has not ended, or its usage is known.
     ///
     /// # Errors
     /// If the database fails.

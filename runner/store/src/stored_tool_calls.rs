@@ -55,15 +55,15 @@ pub struct StoredToolCall {
     pub state: ToolCallState,
     /// Code of the error.
     pub code: Option<String>,
-    /// Message of the error; of calls whose results are kept.
+    /// Message of the error; of calls that keep their results.
     #[serde(skip)]
     pub message: Option<String>,
-    /// Result as JSON; of calls whose results are kept.
+    /// Result as JSON; of calls that keep their results.
     #[serde(skip)]
     pub result: Option<String>,
     /// Length of the result, in bytes.
     pub result_bytes: Option<u64>,
-    /// Connection whose credential was used.
+    /// Connection that provided the credential.
     pub connection: Option<String>,
     /// Time at which the call began.
     #[serde(rename = "began_ms")]

@@ -46,7 +46,7 @@ macro_rules! of_left_thread {
         )
     };
 }
-/// A workspace that is no longer kept goes with the next pass of the reaper.
+/// A workspace that is not kept any more goes with the next pass of the reaper.
 const UNKEEP: &str = concat!(
     "UPDATE resources SET state = 'made' WHERE kind = 'workspace' AND state = 'kept' AND (run, name) IN (",
     of_left_thread!("held.run, held.workspace"),

@@ -93,7 +93,7 @@ struct LastTurn {
 }
 
 impl Store {
-    /// Returns the last turn of a thread of `account`; `None` if there is no such thread.
+    /// Returns the last turn of a thread of `account`; `None` if the thread does not exist.
     ///
     /// # Errors
     /// If the store fails.
@@ -114,7 +114,7 @@ impl Store {
         }
     }
 
-    /// Returns the last turn of a thread whose run, or whose question at the client, has `id`.
+    /// Returns the last turn with `id` in a thread: the id of its run, or of its question at the client.
     ///
     /// # Errors
     /// If the store fails.

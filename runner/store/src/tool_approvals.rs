@@ -128,7 +128,7 @@ impl Store {
         call_id: &str,
         decision: &ToolDecision,
     ) -> Result<StoredToolCall, DecideError> {
-        // A try whose answer was lost may have decided. The second one would say that another person had.
+        // A try may have decided although its answer was lost. The second one would say that another person had.
         let decided = self.retry(RetryWhen::UnlessDone, async |_| {
             let mut tx = self.begin().await?;
             let decided = self.decide(&mut tx, run, call_id, decision).await?;
@@ -357,7 +357,7 @@ impl Tx {
         self.conclude(call, step, denial.as_ref(), by).await
     }
 
-    /// Denies `call`, whose process has not denied it in time.
+    /// Denies `call`: its process has not denied it in time.
     async fn expire(&mut self, call: &StoredToolCall) -> Result<bool, Error> {
         self.conclude(call, ToolCallMove::Deny, Some(&Withdrawal::timed_out()), None).await
     }

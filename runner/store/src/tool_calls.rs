@@ -23,7 +23,7 @@ use super::{
 };
 
 const ACTION: &str = "store a call of a tool";
-/// Code of a call whose process was gone before a person decided, or before the call began.
+/// Code of a call if its process was gone before a person decided, or before the call began.
 pub(super) const ABANDONED: &str = ToolCode::ApprovalAbandoned.word();
 /// Message of such a call.
 pub(super) const ABANDONED_MESSAGE: &str =
@@ -92,7 +92,7 @@ pub struct ToolCallEnd {
     pub result: Option<String>,
     /// Length of the result, in bytes.
     pub result_bytes: Option<u64>,
-    /// Connection whose credential was used.
+    /// Connection that provided the credential.
     pub connection: Option<String>,
 }
 
@@ -133,7 +133,7 @@ impl Store {
         new: &NewToolCall,
         wait: Option<&ApprovalWait>,
     ) -> Result<ToolCallBegun, Error> {
-        // A try whose answer was lost may have stored the row. To begin on it would begin twice.
+        // A try may have stored the row although its answer was lost. To begin on the row would begin twice.
         self.retry(RetryWhen::UnlessDone, async |_| {
             let mut tx = self.begin().await?;
             let is_new = tx.add_tool_call(self.installation.as_str(), new, wait).await?;

@@ -25,7 +25,7 @@ const DECISION_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Delays before a call is withdrawn again after the store failed.
 const WITHDRAWAL_BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(30));
 
-/// Tools whose calls need an approval, and how long these wait. Clones share the stop.
+/// Tools with calls that need an approval, and how long these wait. Clones share the stop.
 #[derive(Debug, Clone)]
 pub(crate) struct Approvals {
     tools: Arc<BTreeSet<ToolName>>,
@@ -63,8 +63,8 @@ impl Approvals {
         self.stop.cancel();
     }
 
-    /// Returns the wait of a call whose arguments a person reads as `args`. It ends when `left` is triggered. `watcher`
-    /// is older than the check of the caller's run.
+    /// Returns the wait of a call; a person reads its arguments as `args`. The wait ends when `left` is triggered.
+    /// `watcher` is older than the check of the caller's run.
     pub(crate) fn waiter(
         &self,
         caller: CallingRun,

@@ -109,8 +109,7 @@ impl CallingRun {
         Ok(())
     }
 
-    /// Waits until the run is no longer running, and returns the refusal. `watcher` is older than the last check. Cancel
-    /// safe.
+    /// Waits until the run stops running, and returns the refusal. `watcher` is older than the last check. Cancel safe.
     pub(crate) async fn ended(&self, store: &Store, watcher: &mut StateWatcher) -> ToolError {
         let mut next_look = Instant::now() + RUN_POLL_INTERVAL;
         loop {

@@ -27,8 +27,8 @@ impl fmt::Debug for Catalog {
 }
 
 impl Catalog {
-    /// Creates the table of the built-in tools and of `servers`. A tool whose schema cannot be compiled is left out, and
-    /// logged.
+    /// Creates the table of the built-in tools and of `servers`. A tool is left out, and logged, if its schema cannot
+    /// be compiled.
     pub(crate) fn new(parts: &Parts, servers: Arc<ServerCatalog>) -> Self {
         let mut built_in = BTreeMap::new();
         for tool in tools::all(parts) {

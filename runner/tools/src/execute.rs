@@ -53,7 +53,7 @@ pub(crate) struct Call {
 #[derive(Debug)]
 pub(crate) struct Executed {
     pub(crate) result: ToolResult,
-    /// Connection whose credential the tool has used.
+    /// Connection that provided the tool's credential.
     pub(crate) connection: Option<ConnectionId>,
 }
 

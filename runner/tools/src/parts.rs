@@ -8,7 +8,7 @@ use runner_github::CredentialSource;
 use runner_repos::Refresher;
 use runner_store::Store;
 
-/// Parts of the control plane that tools use besides the store. A tool whose part is missing is unavailable.
+/// Parts of the control plane that tools use besides the store. A tool is unavailable if its part is missing.
 #[derive(Clone)]
 pub struct GatewayParts {
     /// Settings of this installation.

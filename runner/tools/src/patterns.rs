@@ -20,9 +20,9 @@ const MAX_VISITED: usize = 20_000;
 const MAX_DEPTH: usize = 200;
 /// Most bytes of text times bytes of patterns: some seconds of the slowest way to match.
 const MAX_WORK: usize = 1 << 34;
-/// Keywords whose members are schemas by name.
+/// Keywords with members that are schemas by name.
 const NAMED: [&str; 2] = ["properties", "dependentSchemas"];
-/// Keywords whose values are data, or schemas that only references lead to.
+/// Keywords with values that are data, or schemas that only references lead to.
 const SKIPPED: [&str; 6] = ["default", "const", "enum", "examples", "$defs", "definitions"];
 
 /// Bytes of text that a schema's patterns may be matched with.

@@ -1,4 +1,4 @@
-//! record stores calls that read, once they have ended: also those whose client left.
+//! record stores calls that read, once they have ended, also after their client left.
 
 use std::time::Instant;
 

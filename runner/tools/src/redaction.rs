@@ -1,7 +1,7 @@
 //! redaction writes the arguments of a call for people: whole for the one who decides about it, short for those who follow
 //! its run. Pure.
 //!
-//! Values of properties that the tool's schema marks with `writeOnly`, or whose name is that of a secret, are replaced.
+//! Values of properties are replaced if the tool's schema marks them `writeOnly`, or their name is that of a secret.
 
 use serde_json::{Map, Value};
 

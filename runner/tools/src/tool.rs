@@ -46,7 +46,7 @@ pub(crate) struct ToolSpec {
     pub(crate) timeout: Duration,
     /// Largest result, as JSON.
     pub(crate) max_result: ByteSize,
-    /// Provider of the connection whose credential the tool uses, if the account has one.
+    /// Provider of the connection with the tool's credential, if the account has one.
     pub(crate) connection: Option<String>,
     /// Third-party server of the tool.
     pub(crate) server: Option<ToolServerName>,
@@ -76,7 +76,7 @@ impl ToolSpec {
     }
 }
 
-/// Call of a tool, whose arguments follow its schema.
+/// Call of a tool, with arguments that follow its schema.
 #[derive(Debug, Clone)]
 pub(crate) struct Invocation {
     /// Account for which the tool acts.
@@ -92,12 +92,12 @@ impl Invocation {
         Self { account, run_id, args, connection: OnceLock::new() }
     }
 
-    /// Notes the connection whose credential the tool uses. A call uses one at most.
+    /// Notes the connection with the credential that the tool uses. A call uses one at most.
     pub(crate) fn note_connection(&self, connection: ConnectionId) {
         self.connection.get_or_init(|| connection);
     }
 
-    /// Returns the connection whose credential the tool has used, if it has used one.
+    /// Returns the connection with the credential that the tool has used, if it has used one.
     pub(crate) fn connection(&self) -> Option<&ConnectionId> {
         self.connection.get()
     }

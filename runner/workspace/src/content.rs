@@ -10,7 +10,7 @@ use super::{behaviour, conversation, error::Error};
 /// Content of a workspace when its agent starts.
 #[derive(Debug, Default)]
 pub struct InitialContent {
-    /// Conversation, whose last message is the question.
+    /// Conversation, with the question as its last message.
     pub conversation: Vec<Message>,
     /// Behaviour files of the agent.
     pub behaviour: BehaviourFiles,

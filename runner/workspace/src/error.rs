@@ -90,7 +90,7 @@ pub enum Error {
         /// Path of the existing workspace.
         path: PathBuf,
     },
-    /// There is no workspace with this id.
+    /// No workspace has this id.
     #[error("there is no workspace {id} in {}", root.display())]
     Unknown {
         /// Id that was looked for.

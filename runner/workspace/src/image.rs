@@ -91,7 +91,7 @@ impl Trial {
     }
 }
 
-/// Removes trials whose process was killed.
+/// Removes trials after their process was killed.
 pub(super) fn remove_forgotten(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -310,7 +310,7 @@ impl Workspaces {
     }
 }
 
-/// Removes trials, unfinished copies and remains of workspaces below `root` whose processes were killed.
+/// Removes trials, unfinished copies and remains of workspaces below `root` after their processes were killed.
 pub async fn remove_forgotten(root: &Path) {
     let root = root.to_owned();
     let remove = move || {

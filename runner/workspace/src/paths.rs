@@ -191,7 +191,7 @@ impl WorkspacePaths {
     }
 }
 
-/// Deletes workspaces below `root` whose removal was broken off.
+/// Deletes workspaces below `root` after their removal was broken off.
 pub(super) fn delete_removed(root: &Path) {
     for entry in fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name();

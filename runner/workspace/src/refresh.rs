@@ -34,8 +34,8 @@ use super::{
 const RUN_FILES: [&str; 4] = [MESSAGES_FILE, PROMPT_FILE, CONVERSATION_FILE, DESCRIPTION_FILE];
 
 impl InitialContent {
-    /// Writes the content into `tree` in place of that of an earlier run. Memory that an agent keeps there stays, whatever
-    /// the behaviour files say; so does everything else of its own.
+    /// Writes the content into `tree` in place of that of an earlier run. Memory that an agent keeps there stays,
+    /// whatever the behaviour files say; so does everything else that belongs to the agent.
     pub(super) fn rewrite(mut self, tree: &Path) -> Result<(), Error> {
         self.behaviour.remove(&BehaviourFile::Memory);
         self.make_way(tree)?;

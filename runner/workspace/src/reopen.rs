@@ -52,7 +52,7 @@ impl Workspaces {
     /// Opens workspace `id` again, for another run that may write there. The caller holds its lock.
     ///
     /// # Errors
-    /// If there is none, or it cannot be mounted.
+    /// If it does not exist, or cannot be mounted.
     pub async fn reopen(&self, id: &WorkspaceId, _lock: &WorkspaceLock) -> Result<Workspace, Error> {
         let workspace = self.adopt(id).await?;
         let paths = self.root.paths(id);

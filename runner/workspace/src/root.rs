@@ -38,7 +38,7 @@ pub(super) enum Form {
 /// Purpose of a new workspace.
 #[derive(Debug)]
 pub(super) enum Purpose {
-    /// A run, whose content is in it from the beginning.
+    /// A run. Its content is in the workspace from the beginning.
     Run(InitialContent),
     /// A warm container that waits for a run.
     Waiting,

@@ -33,7 +33,7 @@ impl Workspace {
         self.start.as_deref()
     }
 
-    /// Writes `content` into a workspace whose container is running and has no start file yet.
+    /// Writes `content` into a workspace with a running container that has no start file yet.
     pub async fn furnish(&self, content: InitialContent) -> Result<(), Error> {
         let tree = self.tree.clone();
         blocking(move || content.write(&tree)).await

@@ -1,11 +1,11 @@
-//! Defines the reasons why there is no result, their codes, and the exit code of each.
+//! Defines the reasons for a missing result, their codes, and the exit code of each.
 
 use std::io;
 
 use platform_core::host_tools::CodeMeaning;
 use serde_json::json;
 
-/// Reason why there is no result.
+/// Reason for a missing result.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The command line, its arguments or the environment cannot be used. Nothing was sent.

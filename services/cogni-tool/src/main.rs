@@ -1,6 +1,6 @@
 //! Calls host tools from inside a sandbox: lists those that the run may call, and executes one.
 //!
-//! Prints results as JSON on standard output, and the reason why there is none as JSON on standard error. Sends each
+//! Prints results as JSON on standard output, and the reason for a missing one as JSON on standard error. Sends each
 //! request once: the host may have acted on one that got no answer.
 
 mod answer;
@@ -45,7 +45,7 @@ fn print(output: &str) -> Result<(), Error> {
     stdout.write_all(output.as_bytes()).and_then(|()| stdout.flush()).map_err(Error::Output)
 }
 
-/// Prints the reason why there is no result, as one line of JSON.
+/// Prints the reason for a missing result, as one line of JSON.
 #[expect(clippy::print_stderr, reason = "the agent reads it there")]
 fn report(error: &Error) -> ExitCode {
     eprintln!("{}", error.to_json());

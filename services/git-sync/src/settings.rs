@@ -26,7 +26,7 @@ const FULL_DEPTH: &str = "0";
 pub struct SyncSettings {
     /// Address of the repository.
     pub url: RepoUrl,
-    /// Branch whose last commit is shown.
+    /// Branch to show the last commit of.
     pub branch: BaseBranch,
     /// Depth of history that readers see.
     pub depth: CloneDepth,

@@ -16,7 +16,7 @@ const BUFFER_SIZE: usize = 16 << 10;
 /// Time for the client to go on sending after the server has finished.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Connection whose two directions can be used at once, without a lock.
+/// Connection with two directions that can be used at once, without a lock.
 pub(crate) trait RelayIo {
     /// Returns the directions to read from and to write to.
     fn halves(&mut self) -> (impl AsyncRead + Send + Unpin + '_, impl AsyncWrite + Send + Unpin + '_);

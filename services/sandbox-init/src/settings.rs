@@ -15,7 +15,7 @@ pub(crate) struct InitSettings {
     pub(crate) port: u16,
     /// Socket that leads into the sandbox, and the port that it leads to.
     pub(crate) entry: Option<(PathBuf, u16)>,
-    /// File to wait for if there is no command.
+    /// File to wait for without a command.
     pub(crate) start_file: Option<PathBuf>,
     /// True if the agent gets the address of a model API.
     pub(crate) expects_api: bool,

@@ -51,7 +51,7 @@ async fn the_compose_files_gateway_serves_a_run() {
     let fault_proxy = FaultProxy::at(SocketAddr::new(host().await, 0), upstream).await;
     let variables = write_files(&world, &fault_proxy.base_url());
     let mut file = read("openclaw.yaml");
-    // The image of these sources in place of the operators', whose build takes minutes.
+    // The image of these sources in place of the operators', which takes minutes to build.
     let image = &mut file["services"]["llm-proxy-openclaw"]["image"];
     assert_eq!(image, "sluicegate/proxy");
     *image = proxy_image().await.into();

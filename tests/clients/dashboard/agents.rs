@@ -1,4 +1,4 @@
-//! Agents whose runs the suites show, and the texts with which they attack those who look.
+//! Agents of the runs that the suites show, and the texts with which they attack those who look.
 
 use std::fmt::Write;
 

@@ -106,7 +106,7 @@ async fn hostile_texts_stay_texts() {
     dashboard.end().await;
 }
 
-/// Sources and files whose address is not of the web are left out; the others are links.
+/// Sources and files with an address outside the web are left out; the others are links.
 fn assert_chunks(case: &Value) {
     assert_harmless("chunks", case);
     let web = json!("https://docs.example/page");
@@ -151,7 +151,7 @@ fn assert_forged(case: &Value) {
     }
 }
 
-/// A decision that comes with a message is none: the call waits until one comes through the API.
+/// A decision that comes with a message does not count: the call waits until one comes through the API.
 fn assert_decision(case: &Value) {
     assert_eq!(case["cards"], 1, "control: the chat draws a card for a call that waits: {case:#}");
     assert_eq!(case["sent"], json!([409, 200, 400]), "{case:#}");

@@ -12,7 +12,7 @@ const CASES: [&str; 6] = ["unprivileged", "weights", "pages", "planted", "unprot
 const RECORD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/records/dashboard-pages.json");
 /// Percent by which files may be larger than their record: headers and compression vary a little.
 const SLACK: u64 = 2;
-/// Requests for data beyond the record: a page reads a run again whose events came before it.
+/// Requests for data beyond the record: a page reads a run again if the run's events came before it.
 const MORE_DATA: u64 = 1;
 
 /// A page that breaks out of its tab has no right of the tests.

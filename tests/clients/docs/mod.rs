@@ -1,4 +1,4 @@
-//! Tests pages of the documentation whose commands need foreign clients.
+//! Tests pages of the documentation with commands that need foreign clients.
 
 mod applications_api;
 mod temporal;

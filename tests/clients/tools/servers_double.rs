@@ -46,7 +46,7 @@ impl Misbehaviour {
     }
 }
 
-/// Returns the settings of a server of this name, whose tool is `act`.
+/// Returns the settings of a server of this name with the tool `act`.
 pub(super) fn hostile(name: &str, does: Misbehaviour) -> String {
     let script = SERVER.replace("ACT", does.act());
     let script = if matches!(does, Misbehaviour::Stays) {

@@ -45,7 +45,7 @@ async fn shell(dir: &Path, script: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Returns the only file of `dir` whose name ends with `end`.
+/// Returns the only file of `dir` with a name that ends with `end`.
 fn only(dir: &Path, end: &str) -> PathBuf {
     let files = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let mut files = files.filter(|path| path.to_string_lossy().ends_with(end));
@@ -89,7 +89,7 @@ async fn artifacts_hold_every_file() {
     assert!(!contents.contains("pkg:cargo/proptest@"), "what only tests need is in no program");
 }
 
-/// The sums say whether a file is whole, and their signature whose it is.
+/// The sums say whether a file is whole, and their signature says who it is from.
 #[tokio::test]
 async fn sums_of_artifacts_are_signed() {
     let dir = tempfile::tempdir().unwrap();

@@ -14,7 +14,7 @@ pub(super) struct OwnImages(pub(super) Vec<String>);
 impl Drop for OwnImages {
     fn drop(&mut self) {
         let mut remove = std::process::Command::new("docker");
-        // One that was not built is no second failure.
+        // An image that was not built does not count as a second failure.
         drop(remove.args(["rmi", "--force"]).args(&self.0).output());
     }
 }

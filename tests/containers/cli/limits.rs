@@ -1,4 +1,4 @@
-//! `sluice run` with limits of its own.
+//! `sluice run` with its own limits.
 
 use harness::{World, shell_agents::shell_agent};
 use serde_json::Value;

@@ -4,10 +4,10 @@ use harness::{Outcome, World};
 
 use crate::sandbox::{run, world_with};
 
-/// Exit code of a command whose reader has left, as a shell reports it of a program that SIGPIPE killed.
+/// Exit code of a command after its reader has left, as a shell reports it of a program that SIGPIPE killed.
 const CLOSED_PIPE: i32 = 141;
 
-/// Runs `arguments` with a standard output whose reader has left.
+/// Runs `arguments` with a standard output that its reader has left.
 async fn unread(world: &World, arguments: &[&str]) -> Outcome {
     world.sluice().unread().spawn(arguments).wait_with_output().await.unwrap().into()
 }

@@ -43,7 +43,7 @@ async fn package(repository: &Path, name: &str) -> String {
     format!("{control}Filename: ./{name}.deb\nSize: {}\nSHA256: {digest}\n\n", bytes.len())
 }
 
-/// Builds the image `base`, whose apt knows the packages `names` of a directory only.
+/// Builds the image `base` with an apt that knows only the packages `names` of a directory.
 async fn build_base(base: &str, names: &[&str]) {
     let context = tempfile::tempdir().unwrap();
     let repository = context.path().join("repository");

@@ -1,4 +1,4 @@
-//! Tests `sluice runs`, `backup` and `restore`: they report runs, also those whose process was killed.
+//! Tests `sluice runs`, `backup` and `restore`: they report runs, also those with a killed process.
 
 use std::fs;
 

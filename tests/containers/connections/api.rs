@@ -1,4 +1,4 @@
-//! Tests `/api/v1/connections`: a principal has those of its own account alone, and never their secrets.
+//! Tests `/api/v1/connections`: a principal has those of its account alone, and never their secrets.
 
 use harness::{Agent, canary, served::Served};
 use http::Method;

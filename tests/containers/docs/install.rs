@@ -52,7 +52,7 @@ impl Installation {
         blocks.map(|block| block.split_once("```").unwrap().0).collect()
     }
 
-    /// Runs `script` as root in a Debian of its own, whose Docker is that of this test. Sandboxes are its siblings, so their
+    /// Runs `script` as root in a separate Debian, with the Docker of this test. Sandboxes are its siblings, so their
     /// directories have the same paths inside and outside.
     async fn in_debian(&self, variables: &[(&str, &str)], script: &str) -> String {
         let root = self.page.root();

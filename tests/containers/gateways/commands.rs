@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 
 const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 
-/// Starts a world with a gateway here and one elsewhere, whose token every user can read.
+/// Starts a world with a gateway here, and one elsewhere with a token that every user can read.
 async fn world() -> World {
     let world = World::with("[gateways.here]\n").await;
     let token = world.path().join("token");

@@ -14,7 +14,7 @@ use crate::{
     sandbox::shell_agent,
 };
 
-/// Starts a world whose API is up; returns it with a client.
+/// Starts a world with its API up; returns it with a client.
 async fn served(toml: &str) -> (World, Up, Agent) {
     let address = free_port();
     let mut world = World::with(&format!("[api]\nlisten = '{address}'\n{toml}")).await;

@@ -30,7 +30,7 @@ fn caller() -> String {
     shell_agent(&format!("{ask}; {ask}; echo whispered-answer"), "")
 }
 
-/// Starts a world without a proxy, whose traces go to `collector`.
+/// Starts a world without a proxy, with traces that go to `collector`.
 async fn world(collector: &Collector, toml: &str) -> World {
     let mut world = World::with(&format!("{}{toml}{LEASE}", collector.settings())).await;
     assert!(world.stop_proxy().await);

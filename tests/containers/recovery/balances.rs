@@ -44,7 +44,7 @@ async fn billing(world: &World, arguments: &[&str]) -> Value {
     outcome.result()
 }
 
-/// Returns the accounts whose calls the proxy refuses.
+/// Returns the accounts for which the proxy refuses calls.
 async fn exhausted(world: &World) -> Value {
     let lists = world.control.send(Method::GET, "/v1/exhausted", String::new()).await.json();
     lists["accounts"].clone()

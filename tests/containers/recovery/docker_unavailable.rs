@@ -25,7 +25,7 @@ const LINE: &str = "until [ -e go ]; do n=$((n+1)); printf '%s ' $n; echo $n > n
 /// Agent that runs `COUNTS`.
 const AGENT: &str = "test:sh";
 
-/// Starts a world with an agent and another one whose time is limited to seconds, on `dockerd`, with a worker.
+/// Starts a world with an agent and another one that may run for seconds only, on `dockerd`, with a worker.
 async fn at_work(dockerd: &Dockerd) -> (World, Up) {
     let hasty = "[agents.'test:hasty']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['sleep', '60']\nprotocol = 'text'\nrun_timeout = '8s'\n";
     let settings = "run_timeout = '100s'\ndisk = '32 MiB'";

@@ -33,7 +33,7 @@ const TOKEN_FILE: &str = "/TOKEN_FILE";
 /// Token of the callback.
 const TOKEN: &str = "sink-secret-of-this-test";
 
-/// World whose upstream has a ledger, with a running `sluice up`.
+/// World with a ledger at its upstream, and a running `sluice up`.
 pub(super) struct Reconciled {
     pub(super) world: World,
     pub(super) ledger: ScriptedLedger,
@@ -41,7 +41,7 @@ pub(super) struct Reconciled {
 }
 
 impl Reconciled {
-    /// Starts one whose section `[billing]` has these settings.
+    /// Starts one with these settings in its section `[billing]`.
     pub(super) async fn with(billing: &str) -> Self {
         let upstream = ScriptedUpstream::start().await.unwrap();
         let ledger = ScriptedLedger::in_front_of(upstream.address()).await;

@@ -10,7 +10,7 @@ use crate::{
     sandbox::shell_agent,
 };
 
-/// Starts a world whose runs are kept in a Postgres of its own.
+/// Starts a world that keeps its runs in its own Postgres.
 async fn world(agents: &str) -> (World, Server) {
     let postgres = Server::start().await;
     let mut world = World::with(&format!("{agents}{LEASE}")).await;

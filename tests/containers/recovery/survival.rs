@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox::shell_agent;
 
-/// Lease that is short, so that a run whose worker died is soon taken over.
+/// Lease that is short, so that a run is soon taken over after its worker died.
 pub(crate) const LEASE: &str = "[worker]\nlease_duration = '2s'\n";
 /// Longest time from a kill to the end of the run: the lease, and everything anew on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);

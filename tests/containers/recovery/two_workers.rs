@@ -17,7 +17,7 @@ use test_postgres::Database;
 
 use crate::sandbox::shell_agent;
 
-/// Lease that is short, so that a run whose worker stands still is soon taken over.
+/// Lease that is short, so that a run is soon taken over when its worker stands still.
 const LEASE: &str = "[worker]\nlease_duration = '2s'\n";
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Agent that answers from the model, by the one call that a run makes.
@@ -25,7 +25,7 @@ const ASKS: &str = "sandbox:agent";
 
 /// Everything that two workers share.
 struct Scene {
-    /// Dropped before the world, whose directory its file is in.
+    /// Dropped before the world, because its file is in the world's directory.
     starts: Starts,
     store: Store,
     world: World,
@@ -202,7 +202,7 @@ async fn a_worker_frozen_after_its_container_is_fenced() {
 }
 
 /// Returns an agent that says something, waits until it may go on, and says something else. It outlives the program
-/// that lets it go on, whose exit code would otherwise be that of a kill.
+/// that lets it go on; otherwise that program's exit code would be that of a kill.
 fn patient() -> String {
     shell_agent(
         "echo before; until [ -e go ]; do sleep 0.1; done; sleep 1; echo after",

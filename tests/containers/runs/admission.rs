@@ -21,7 +21,7 @@ const UNTIL_LET_GO: &str = "until [ -e go ]; do sleep 0.05; done";
 /// Age of an order, in milliseconds, after which waiting changes nothing more for it.
 const AN_HOUR: i64 = 3_600_000;
 
-/// Starts a world without a proxy, whose agent runs `script` and whose `[worker]` has these settings.
+/// Starts a world without a proxy, with an agent that runs `script` and a `[worker]` with these settings.
 async fn world(script: &str, worker: &str) -> World {
     let agent = shell_agent(script, "run_timeout = '60s'");
     let mut world = World::with(&format!("{agent}[worker]\nlease_duration = '2s'\n{worker}")).await;

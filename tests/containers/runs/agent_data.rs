@@ -16,7 +16,7 @@ use crate::{
 const LOOKS: &str = r#"cat AGENTS.md SOUL.md; stat -c %u:%a SOUL.md; ls *.md | wc -l; jq -c '.[0]' .cogni/messages.json
     echo $COGNI_CONTEXT_WINDOW $COGNI_MAX_TOKENS; echo changed > SOUL.md"#;
 
-/// Returns a world with such an agent, whose behaviour directory is in the world's directory.
+/// Returns a world with such an agent; its behaviour directory is in the world's directory.
 async fn world(settings: &str) -> World {
     let world = World::start().await;
     let dir = world.path().join("behaviour");

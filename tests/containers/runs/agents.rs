@@ -203,7 +203,7 @@ async fn a_moved_tag_does_not_change_a_run() {
     eventually_within(PATIENCE, "nothing is left", || world.left(), Vec::is_empty).await;
 }
 
-/// Returns the lines without those of OpenClaw, whose image may be on this host or not.
+/// Returns the lines without those of OpenClaw: its image may be on this host or not.
 fn without_openclaw(printed: &str) -> Vec<&str> {
     printed.lines().filter(|line| !line.contains("sandbox:openclaw")).collect()
 }

@@ -180,7 +180,7 @@ async fn a_clone_says_what_it_lacks() {
     world.assert_nothing_left().await;
 }
 
-/// Commits everything in `dir`, which becomes a repository if it is none.
+/// Commits everything in `dir`, which becomes a repository unless it is one.
 fn commit_all(dir: &Path) {
     for arguments in [
         &["init", "--quiet"][..],

@@ -1,4 +1,4 @@
-//! Tests that a run whose model has no price under a limit of cost fails before a container exists.
+//! Tests that a run under a limit of cost fails before a container exists if its model has no price.
 
 use harness::{Up, World, docker::Starts};
 use rustix::process::Signal;

@@ -25,7 +25,7 @@ use crate::{
 const LOOKS: &str = "echo $RUN_ID; hostname; ls -A; jq -r .[0].content .cogni/messages.json; \
      id -u; cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '; touch left /tmp/left; echo gone > .cogni/messages.json";
 
-/// Starts a world without a worker, whose agent keeps `warm` containers waiting.
+/// Starts a world without a worker, with an agent that keeps `warm` containers waiting.
 async fn world(script: &str, warm: usize) -> World {
     let mut world = World::with(&format!(
         "{}{LEASE}",

@@ -1,4 +1,4 @@
-//! Tests the error of a run whose agent failed: that of its last call, if that call failed, else its own. The error
+//! Tests the error of a run with a failed agent: that of its last call, if that call failed, else its own. The error
 //! does not depend on which process worked on the run then.
 
 use std::fs;

@@ -5,7 +5,7 @@ use harness::{CANARY_KEY, World, canary::assert_found, shell_agents::shell_agent
 /// The search covers its output, too.
 #[tokio::test]
 async fn a_secret_in_a_container_is_found() {
-    // An entry whose arguments look like a secret is refused; this one does not look so.
+    // An entry with arguments that look like a secret is refused; this one does not look so.
     let agent = shell_agent(&format!("key=x{CANARY_KEY}; echo ${{key#x}} | tee /workspace/leak"), "");
     let mut world = World::with(&agent).await;
     let outcome = world.sluice().run(&["run", "--agent", "test:sh", "--run-id", "r1", "q"]).await;

@@ -1,4 +1,4 @@
-//! Tests whole runs whose calls of host tools wait for a person, who decides with `sluice tools` or over the API.
+//! Tests whole runs with calls of host tools that wait for a person, who decides with `sluice tools` or over the API.
 
 use std::time::Duration;
 

@@ -28,7 +28,7 @@ const SCRIPT: &str = r#"call() { cogni-tool exec --call-id "$1" github__comment 
 /// Longest wait for the comment: the container of the run has to start first.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// World whose agent comments, on an issue of a GitHub that holds its answer to the first comment.
+/// World with an agent that comments, on an issue of a GitHub that holds its answer to the first comment.
 struct Commented {
     world: World,
     host: GitHost,
@@ -97,7 +97,7 @@ impl Commented {
         }
     }
 
-    /// Waits until GitHub has the comment, whose answer it holds.
+    /// Waits until GitHub has the comment and holds the answer to it.
     async fn held(&self) {
         let made = || async { self.host.github.count(GitHubRoute::Comment) };
         eventually_within(PATIENCE, "the comment is made", made, |count| *count == 1).await;

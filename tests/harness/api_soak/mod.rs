@@ -143,7 +143,7 @@ impl ApiSoak {
         Outcome { stored: self.stored, without_streams, opening_ms, with_streams, slow_bytes, rss_after }
     }
 
-    /// Starts a world whose store has runs, and its `sluice up`.
+    /// Starts a world with runs in its store, and its `sluice up`.
     async fn served(self) -> Served {
         let disk = "disk = '32 MiB'";
         let works = reporting_agent(WORK, &format!("{disk}\nrun_timeout = '30min'"));
@@ -216,7 +216,7 @@ fn used(there: &Served) -> process::Used {
     process::used(&[there.up.child.id().unwrap()]).unwrap()
 }
 
-/// Returns a row, and its copies if it is of the run `seed`: each of its own run, that was ordered earlier.
+/// Returns a row, and its copies if it is of the run `seed`: each of a separate run, that was ordered earlier.
 fn copies(table: &str, row: Map<String, Value>, count: usize) -> Vec<Map<String, Value>> {
     let is_copied = ["runs", "events"].contains(&table) && row["run"] == "seed";
     let copy = |n: usize| {

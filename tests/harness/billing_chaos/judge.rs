@@ -70,7 +70,7 @@ impl Evidence {
     }
 
     /// Checks that the upstream served each call once, and only calls that the journal has. LiteLLM's HTTP client sends
-    /// a request again whose connection breaks before an answer, and counts that as one call.
+    /// a request again if its connection breaks before an answer, and counts that as one call.
     fn compare_served(&self, found: &mut Findings) {
         let mut answered = BTreeSet::new();
         for request in &self.served {

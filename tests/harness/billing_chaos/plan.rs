@@ -16,7 +16,7 @@ const PATHS: [&str; 2] = ["/v1/chat/completions", "/v1/messages"];
 /// Longest that a client stays which does not leave early, in milliseconds.
 const STAYS_MS: usize = 30_000;
 
-/// Agent that makes the calls of its conversation, one after another, and repeats those for which there is no upstream.
+/// Agent that makes the calls of its conversation, one after another, and repeats those that find no upstream.
 const CALLS: &str = r#"call() {
   curl --silent --output /dev/null --write-out '%{http_code}' --max-time "$1" "http://localhost:8080$2" --json "$3"
 }

@@ -1,7 +1,7 @@
 //! Relays Docker's API and searches everything that passes: the settings of containers, their output, and Docker's
 //! answers about them.
 //!
-//! The relay runs in threads, so that it serves a test whose runtime is busy.
+//! The relay runs in threads, so that it serves a test while the test's runtime is busy.
 
 use std::{
     io::{Read, Write},

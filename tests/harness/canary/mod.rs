@@ -20,7 +20,7 @@ pub const CANARY_SECRET: &str = "canary-5d20e8b1-";
 /// Two token secrets for the command line.
 pub const CANARY_SECRETS: [&str; 2] = ["canary-0123456789", "canary-9876543210"];
 
-/// Names of files whose purpose is to hold a secret; they are not searched.
+/// Names of files that exist to hold a secret; they are not searched.
 const SECRET_FILES: [&str; 5] = ["key", "tokens", "token-secrets", "token", "new-key"];
 
 /// Bytes that are kept of earlier pieces, so that a secret split between pieces is found. Longer than any form of a

@@ -14,7 +14,7 @@ use super::{SECRET_FILES, search};
 
 /// Longest wait for an answer on the control socket: a stopped proxy never answers.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Views of the control API whose content is not also in a file.
+/// Views of the control API with content that is not also in a file.
 const VIEWS: [&str; 4] = ["/v1/metrics", "/v1/runs", "/v1/accounts", "/v1/health"];
 
 /// Searches of data at rest, one function per kind of place.
@@ -22,7 +22,7 @@ const VIEWS: [&str; 4] = ["/v1/metrics", "/v1/runs", "/v1/accounts", "/v1/health
 pub struct Places;
 
 impl Places {
-    /// Searches all files below `dir` and their names, except the files whose purpose is to hold a secret.
+    /// Searches all files below `dir` and their names, except the files that exist to hold a secret.
     pub fn files(dir: &Path) {
         // A file that vanishes meanwhile, or cannot be read, cannot be read by others either.
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {

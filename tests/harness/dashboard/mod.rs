@@ -97,7 +97,7 @@ impl Dashboard {
     /// Returns a link that signs `principal` in.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the command prints no link.
     pub async fn link(&self, principal: &str) -> String {
         let listen = format!("api.listen={}", self.there.url().strip_prefix("http://").unwrap());
         let arguments = ["dashboard", "--set", &listen, "--principal", principal];
@@ -111,14 +111,14 @@ impl Dashboard {
     /// Returns the beginning of a command line of `sluice` in this world.
     ///
     /// # Panics
-    /// If there is no program.
+    /// If the program is missing.
     #[must_use]
     pub fn command(&self) -> [String; 3] {
         let config = self.there.world.config().display().to_string();
         [binary("sluice").display().to_string(), "--config".to_owned(), config]
     }
 
-    /// Runs a suite in a Chromium of its own, with further input. Its cases are exactly `cases`, and none broke off.
+    /// Runs a suite in its own Chromium, with further input. Its cases are exactly `cases`, and none broke off.
     ///
     /// # Panics
     /// If the suite fails, or has other cases.
@@ -142,7 +142,7 @@ impl Dashboard {
     /// Returns the log of `sluice up`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If the log is missing.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.there.world.path().join("up.log")).unwrap()
@@ -167,14 +167,14 @@ impl Cases {
     /// Returns what the case `name` observed.
     ///
     /// # Panics
-    /// If there is no such case.
+    /// If the suite has no such case.
     #[must_use]
     pub fn of(&self, name: &str) -> &Value {
         self.0.iter().find(|case| case["case"] == name).unwrap_or_else(|| panic!("no case {name}"))
     }
 }
 
-/// Returns a world whose configuration serves the API, at any port unless `api` names one.
+/// Returns a world with a configuration that serves the API, at any port unless `api` names one.
 async fn world(api: &str, agents: &str) -> World {
     let listen = if api.contains("listen = ") { "" } else { "listen = '127.0.0.1:0'" };
     World::with(&format!("[api]\n{listen}\n{api}\n{agents}")).await

@@ -28,7 +28,7 @@ pub struct Findings {
     pub never_arrived: BTreeMap<String, u64>,
     /// Faults that the follower of the journal found: gaps, repeated lines, a broken chain, two records of a call.
     pub faults: Vec<String>,
-    /// Runs and accounts whose use exceeds the limit by more than one answer.
+    /// Runs and accounts that exceed their limit by more than one answer.
     pub over: Vec<String>,
     /// Runs that used all their calls.
     pub used_up: u64,

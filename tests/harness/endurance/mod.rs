@@ -88,7 +88,7 @@ pub struct Play {
 /// A play in progress.
 struct Stage {
     play: Play,
-    /// Declared before the world, whose directory it lies in, so that it is dropped first.
+    /// Declared before the world, so that it is dropped first: it lies in the world's directory.
     volume: Option<Volume>,
     auditor: Auditor,
     world: World,

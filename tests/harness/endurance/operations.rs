@@ -97,7 +97,7 @@ impl Stage {
         }
     }
 
-    /// Makes a call whose answer ends, and waits for its end.
+    /// Makes a call with an answer that ends, and waits for its end.
     async fn finish(&mut self) {
         let run = self.random.below(self.runs.len());
         call_model(self.runs[run].agent.clone(), MODELS[self.random.below(2)], Answering::Streamed).await;

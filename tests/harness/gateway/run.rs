@@ -22,7 +22,7 @@ pub(super) enum Method {
 }
 
 impl Method {
-    /// Returns the name of the recording whose frames have this turn's shapes, and the text in it.
+    /// Returns the name of the recording with frames of this turn's shapes, and the text in it.
     pub(super) const fn model(self) -> (&'static str, &'static str) {
         match self {
             Self::Agent => ("success", "Hello from a scripted model"),

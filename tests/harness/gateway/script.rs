@@ -91,7 +91,7 @@ pub enum Step {
     Say(String),
     /// This text, which replaces all earlier text.
     Instead(String),
-    /// Two pieces of text whose events come in the wrong order.
+    /// Two pieces of text with their events in the wrong order.
     Swapped(String, String),
     /// A repetition of the last event.
     Again,
@@ -126,7 +126,7 @@ pub enum Step {
     Cut,
     /// The gateway restarts and forgets this turn.
     Restart,
-    /// The turn succeeds with this text instead of its own.
+    /// The turn succeeds with this text in place of its text so far.
     EndAs(String),
     /// The turn ends as a recorded one did: `status-401`, `empty`, `timeout`, `overflow`.
     Recorded(&'static str),

@@ -55,7 +55,7 @@ pub(super) fn text(random: &mut Random, pieces: usize) -> String {
     text
 }
 
-/// Returns an object whose members have the names of an answer's own.
+/// Returns an object with members that have the names of an answer's own.
 pub(super) fn object(random: &mut Random, depth: usize) -> Value {
     let mut members = Map::new();
     for _ in 0..=random.below(4) {
@@ -74,7 +74,7 @@ pub(super) fn object(random: &mut Random, depth: usize) -> Value {
     Value::Object(members)
 }
 
-/// Returns a JSON schema without arguments, whose default is such an object.
+/// Returns a JSON schema without arguments, with such an object as its default.
 pub(super) fn schema(random: &mut Random) -> Value {
     let default = object(random, 3);
     json!({ "type": "object", "properties": {}, "default": default })

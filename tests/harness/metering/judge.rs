@@ -50,7 +50,7 @@ pub struct Evidence {
 /// Results of a play.
 #[derive(Debug, Default, Serialize)]
 pub struct Findings {
-    /// Calls whose record is wrong, in words.
+    /// Calls with a wrong record, in words.
     pub faults: Vec<String>,
     /// Figures by route, mode and models.
     pub kinds: BTreeMap<String, Figures>,
@@ -65,9 +65,9 @@ pub struct Findings {
 pub struct Figures {
     /// Number of calls.
     pub calls: u64,
-    /// Calls whose client left, or whose answer broke off.
+    /// Calls with a client that left, or an answer that broke off.
     pub cut: u64,
-    /// Calls whose usage reached the client.
+    /// Calls with usage that reached the client.
     pub reported: u64,
     /// Records by source of their tokens.
     pub sources: BTreeMap<&'static str, u64>,

@@ -48,7 +48,7 @@ pub struct Metering {
     pub seed: u64,
     /// Number of calls.
     pub calls: usize,
-    /// Calls among them whose answers are the largest.
+    /// Calls among them with the largest answers.
     pub giants: usize,
     /// Bytes of the largest answers.
     pub largest: usize,

@@ -194,7 +194,7 @@ fn add_echoed_fields(random: &mut Random, body: &mut Value, size: usize) {
     }
 }
 
-/// Returns inputs whose vectors have about `size` bytes together. The last input is `input`, which has the script.
+/// Returns inputs with vectors of about `size` bytes together. The last input is `input`, which has the script.
 fn vectors(input: Value, body: &mut Value, size: usize) -> Value {
     const DIMENSIONS: usize = 3072;
     const NUMBER: usize = 6;

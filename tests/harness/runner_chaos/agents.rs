@@ -7,9 +7,9 @@ use serde_json::json;
 /// Behaviour of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
-    /// Calls the model, again if there is no answer.
+    /// Calls the model, again if no answer comes.
     Asks,
-    /// Calls the model, whose answer takes long.
+    /// Calls the model, which takes long to answer.
     AsksLong,
     Sleeps,
     /// Prints more than any pipe holds.
@@ -89,7 +89,7 @@ impl Script {
     }
 }
 
-/// Returns whether the record is of a run whose sandbox was killed. If its last call was interrupted by a kill of the
+/// Returns whether the record is of a run with a killed sandbox. If its last call was interrupted by a kill of the
 /// proxy, the run names that.
 pub(super) fn is_sandbox_killed(record: &Record) -> bool {
     let code = record.run.error.as_ref().map(|failure| failure.code);

@@ -85,7 +85,7 @@ pub struct Stage {
     /// Ids of calls that the upstream has seen.
     seen: BTreeSet<String>,
     auditor: Auditor,
-    /// Declared before the world, whose directory its file is in, so that it is dropped first.
+    /// Declared before the world, so that it is dropped first: its file is in the world's directory.
     starts: Starts,
     store: Store,
     world: World,

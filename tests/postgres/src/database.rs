@@ -36,7 +36,7 @@ impl Database {
             return Self { name: FIRST.to_owned(), socket_dir, server: Some(server) };
         };
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
-        // The time makes a difference to a test that was killed, whose process id is used again.
+        // The time tells this test from one that was killed, if the process id is used again.
         let name = format!("test_{}_{}", process::id(), now.as_nanos());
         psql(&socket_dir, FIRST, &format!("CREATE DATABASE {name}"));
         Self { name, socket_dir, server: None }

@@ -244,7 +244,7 @@ async fn init_replaces_nothing_unless_forced() {
     }
     let forced = place.init(&[&arguments[..], &["--force"]].concat()).await;
     assert_eq!(forced.code, Some(0), "the control: {forced:?}");
-    // The key's own file is no other key.
+    // The key's own file does not count as another key.
     fs::remove_file(place.config()).unwrap();
     let in_place = place.key().display().to_string();
     let again = place.init(&["--upstream", &url, "--key-file", &in_place, "--model", "fake"]).await;

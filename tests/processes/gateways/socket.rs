@@ -44,7 +44,7 @@ fn our_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Registers a run whose calls come from `gateway`.
+/// Registers a run with calls that come from `gateway`.
 async fn register(world: &World, run: &str, account: &str, gateway: &str) {
     let listener = Listener::Gateway { gateway: gateway.parse().unwrap() };
     let registered = world

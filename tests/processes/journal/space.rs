@@ -59,7 +59,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Starts a world whose proxy has its state on a disk of `size`; the disk is to be dropped first.
+/// Starts a world with its proxy's state on a disk of `size`; the disk is to be dropped first.
 pub(super) async fn small_world(size: &str) -> (World, SmallDisk) {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);

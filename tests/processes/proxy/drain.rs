@@ -16,7 +16,7 @@ use platform_runtime::task;
 use rustix::process::Signal;
 use tokio::io::AsyncReadExt;
 
-/// Starts a world whose drain lasts so long.
+/// Starts a world with a drain that lasts so long.
 async fn draining(drain: &str, cut: &str) -> (World, Run) {
     let world = World::start().await;
     world.reconfigure(
@@ -108,7 +108,7 @@ async fn idle_readers_and_followers_delay_no_stop() {
     assert_eq!(outcomes(&mut world).await["Interrupted"], 1);
 }
 
-/// Begins a call whose answer is waited for and not read.
+/// Begins a call, and waits for its answer without reading it.
 async fn unread(agent: &Agent, model: &str) -> Box<dyn Wire> {
     let request = Raw::post("/v1/chat/completions", &chat_body(model, Answering::Whole));
     let mut wire = request.header("connection", "close").begin(agent).await;

@@ -101,7 +101,7 @@ async fn a_freeze_lifted_at_once_is_recorded() {
     }
 }
 
-/// Calls whose answer has not begun are cut, too.
+/// Calls are cut before their answer begins, too.
 #[tokio::test]
 async fn a_frozen_model_is_frozen_for_all_runs() {
     let world = World::start().await;

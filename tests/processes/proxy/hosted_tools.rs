@@ -33,7 +33,7 @@ async fn a_run_drops_the_tools_that_it_may_not_use() {
     assert_eq!(seen["tools"], json!([{ "type": "function", "name": "exec_command" }]));
     assert_eq!(seen["include"], json!(["reasoning.encrypted_content"]));
     assert_eq!((&seen["tool_choice"], &seen["parallel_tool_calls"]), (&json!("auto"), &json!(true)));
-    // Control: a run whose grant says nothing.
+    // Control: a run with a grant that says nothing.
     let refused = world.run("r2", "acct-1").await.agent.post(RESPONSES, &codex()).await;
     assert_eq!((refused.status.as_u16(), &refused.json()["error"]["code"]), (400, &json!("not_granted")));
     assert_eq!(world.upstream.ledger().len(), 1);

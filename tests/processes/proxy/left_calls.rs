@@ -1,5 +1,5 @@
-//! Tests calls whose client leaves before the head of the answer, or before a whole answer. LiteLLM goes on with them and
-//! charges them, so they go on here as well. They end at a bound, and with their run.
+//! Tests calls with a client that leaves before the head of the answer, or before a whole answer. LiteLLM goes on with
+//! them and charges them, so they go on here as well. They end at a bound, and with their run.
 
 use bench::upstream::{Ending, Entry};
 use harness::{

@@ -287,7 +287,7 @@ async fn concurrent_scrapes_agree_with_the_journal() {
     assert_eq!(calls_of(&scrape(&world).await), counted(&journal));
 }
 
-/// Starts a world whose metrics are on a TCP listener; returns it with a client.
+/// Starts a world with its metrics on a TCP listener; returns it with a client.
 async fn listening() -> (World, Agent, SocketAddr) {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);

@@ -116,7 +116,7 @@ async fn a_gemini_client_is_told_of_no_such_route() {
     assert!(shared.world.upstream.ledger().is_empty());
 }
 
-/// Returns tokens that do not hold, and why, where r1 is open and "own-socket" has one of its own.
+/// Returns tokens that do not hold, and why, where r1 is open and "own-socket" has its own socket.
 pub(crate) fn bad_tokens() -> Vec<(Option<String>, Refusal)> {
     let valid = good("r1");
     let (data, signature) = valid.rsplit_once('.').unwrap();
@@ -266,7 +266,7 @@ async fn registered_correlations_attribute_calls() {
     }
     let same = shared.with_token(&good("r1")).with_header("authorization", &bearer("r1"));
     assert_eq!(same.chat("fake").await.status, 200);
-    // A correlation of another run is not given away, and a bad id is none.
+    // A correlation of another run is not given away, and a bad id is refused.
     assert_eq!(shared.control(Method::PUT, &format!("/v1/runs/r2/traces/{TRACE}")).await, 409);
     assert_eq!(shared.control(Method::PUT, "/v1/runs/r2/traces/abc").await, 400);
 }

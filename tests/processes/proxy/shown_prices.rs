@@ -27,7 +27,7 @@ const COST: u64 = 1_012_000_000;
 
 const CAPPED: &str = "[accounts.capped]\ncost = '100'\n[prices.other]\ninput = '1'\noutput = '1'\n";
 
-/// A deployment of `model`, whose configuration says what a token costs.
+/// A deployment of `model` with a configuration that says what a token costs.
 fn deployment(model: &str, input: &Value, output: &Value) -> Value {
     json!({
         "model_name": model,
@@ -66,7 +66,7 @@ async fn until(world: &World, state: ShownPrices) {
     eventually("the prices have this state", health, |found| *found == state).await;
 }
 
-/// A world whose upstream answers `GET /model/info` with this, and whose proxy has read that.
+/// A world with an upstream that answers `GET /model/info` with this, and a proxy that has read that.
 async fn showing(document: String, toml: &str) -> World {
     let world = World::with(toml).await;
     world.upstream.show_model_info(StatusCode::OK, document);

@@ -26,7 +26,7 @@ use crate::proxy::timeouts::timed;
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// Starts a world whose proxy has more settings of its own.
+/// Starts a world with more settings for its proxy.
 async fn world_with(settings: &str) -> World {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);

@@ -21,7 +21,7 @@ fn of_the_tutorial(world: &World) -> String {
         .replace("peer_uid = 1001", "peer_uid = 0")
 }
 
-/// Starts a world whose configuration is `config`, with its own directories; returns the socket that the page names.
+/// Starts a world with the configuration `config` and its own directories; returns the socket that the page names.
 async fn standing(config: impl Fn(&World) -> String) -> (World, PathBuf) {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);

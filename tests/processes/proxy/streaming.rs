@@ -21,7 +21,7 @@ use platform_core::record::{Outcome, TokensSource};
 
 /// Least interval between events of `fake-gap100ms` at the client: the upstream's, less what a busy machine may lose.
 const SPACED: Duration = Duration::from_millis(60);
-/// Longest time until the upstream is rid of a call whose client has left.
+/// Longest time until the upstream is rid of a call after its client has left.
 const AT_ONCE: Duration = Duration::from_millis(100);
 
 /// Attempts at a measurement that a busy machine may delay. A program that is slow by its nature fails all of them.

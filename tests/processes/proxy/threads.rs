@@ -19,7 +19,7 @@ const PAUSE_BEFORE_REQUEST: Duration = Duration::from_millis(2);
 
 const THREADS: u64 = 4;
 
-/// Starts a world whose proxy has four threads and a shared listener.
+/// Starts a world with a proxy of four threads and a shared listener.
 async fn world_of_four_threads() -> World {
     let mut world = World::start().await;
     assert!(world.stop_proxy().await);

@@ -147,7 +147,7 @@ async fn a_silent_document_is_never_complete() {
     assert_late(&record, Timeout::BetweenBytes, None);
 }
 
-/// Begins a call whose body is still to come, `length` bytes of it.
+/// Begins a call with its body still to come, `length` bytes of it.
 async fn begin_body(run: &Run, length: usize) -> Box<dyn Wire> {
     let head = Raw::request("POST", CHAT).header("content-length", &length.to_string());
     head.begin(&run.agent).await

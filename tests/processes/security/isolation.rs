@@ -47,7 +47,7 @@ async fn two_runs_at_once_never_mix() {
     assert_eq!(mixed(&world.upstream.ledger().all()).len(), 1);
 }
 
-/// Registers a run whose name is in every id it has.
+/// Registers a run with its name in every id it has.
 async fn named_run(world: &World, run: &str) -> Run {
     let session = ExternalId::parse(&format!("session-{run}")).ok();
     let correlation = Correlation { session, ..Correlation::default() };

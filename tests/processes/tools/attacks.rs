@@ -153,7 +153,7 @@ async fn large_and_encoded_bodies_are_refused() {
     assert_eq!(run.agent.post(EXEC, &body(20)).await.status, 200, "the control");
 }
 
-/// Headers by which an agent would say whose its call is, what it may call, or how it ended.
+/// Headers by which an agent would say who its call is from, what it may call, or how it ended.
 const SPOOFED: [&str; 14] = [
     "x-sluice-tool-protocol",
     "x-sluice-run",

@@ -16,7 +16,7 @@ pub fn long_subjects(root: &Path, base: &str) -> Option<Vec<Offender>> {
     Some(text.lines().filter_map(too_long).collect())
 }
 
-/// Returns the subjects of all commits, each behind its hash and a tab; none where there is no history.
+/// Returns the subjects of all commits, each behind its hash and a tab; none without a history.
 #[must_use]
 pub fn history(root: &Path) -> String {
     git(root, &["log", "--no-merges", "--format=%h%x09%s"]).unwrap_or_default()

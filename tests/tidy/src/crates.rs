@@ -63,7 +63,7 @@ impl Crate {
         module
     }
 
-    /// Returns the path of the library's root, or of the program's where there is no library.
+    /// Returns the path of the library's root, or of the program's if the crate has no library.
     #[must_use]
     pub fn main_dir(&self) -> String {
         let named = ["lib", "bin"].iter().filter_map(|kind| targets(&self.manifest, kind).into_iter().next());

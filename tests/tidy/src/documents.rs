@@ -87,7 +87,7 @@ fn exists(repository: &Repository, path: &str) -> bool {
     repository.root().join(path).exists()
 }
 
-/// Returns inline code that looks like a path of the repository and is none.
+/// Returns inline code that looks like a path of the repository, but does not exist there.
 #[must_use]
 pub fn missing_paths(repository: &Repository, foreign: &BTreeSet<String>) -> Vec<Offender> {
     let mut missing = Vec::new();

@@ -34,7 +34,7 @@ impl Figure {
     /// Returns the figure called `key`.
     ///
     /// # Errors
-    /// If there is none.
+    /// If it does not exist.
     pub fn named(key: &str) -> Result<&'static Self, Error> {
         let found = FIGURES.iter().find(|figure| figure.key == key);
         found.ok_or_else(|| Error::UnknownFigure { name: key.to_owned() })

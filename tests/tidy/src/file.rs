@@ -6,7 +6,7 @@ use proc_macro2::TokenStream;
 
 use crate::Error;
 
-/// Top-level directories whose Rust is not shipped.
+/// Top-level directories with Rust that is not shipped.
 const TOOLS: [&str; 3] = ["bench", "fuzz", "tests"];
 
 /// The part of the repository that a Rust file belongs to.

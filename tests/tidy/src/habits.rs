@@ -34,7 +34,7 @@ pub struct Habits {
     pub tuple_parameters: Vec<Offender>,
     /// Constants with a vague name.
     pub vague_constants: Vec<Offender>,
-    /// Constants of type `Duration` whose name does not say what it is for.
+    /// Constants of type `Duration` with a name that does not say what it is for.
     pub unnamed_durations: Vec<Offender>,
 }
 
@@ -122,7 +122,7 @@ fn is_duration(kind: &Type) -> bool {
     path.path.segments.last().is_some_and(|last| last.ident == "Duration")
 }
 
-/// Returns whether a parameter is a tuple, or a reference to one; `()` is none.
+/// Returns whether a parameter is a tuple, or a reference to one; `()` does not count.
 fn is_tuple(parameter: &FnArg) -> bool {
     let FnArg::Typed(parameter) = parameter else { return false };
     let mut kind = parameter.ty.as_ref();

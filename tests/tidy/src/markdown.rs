@@ -100,7 +100,7 @@ fn links(prose: &str) -> Vec<Found> {
             note(target(&line[at + 2..]));
         }
         let label = line.trim_start().strip_prefix('[').and_then(|label| label.split_once(']'));
-        // `[^1]: …` is a footnote, whose text is prose.
+        // `[^1]: …` is a footnote; its text is prose.
         if let Some((_, rest)) = label.filter(|(name, _)| !name.starts_with('^')) {
             rest.strip_prefix(": ")
                 .and_then(|rest| rest.split_whitespace().next())

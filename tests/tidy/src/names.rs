@@ -18,7 +18,7 @@ use crate::{
 /// Most characters of a test's name.
 pub const TEST_NAME: usize = 45;
 
-/// Type names whose meaning is always that of their module.
+/// Type names that always have the meaning of their module.
 pub const SHARED: [&str; 5] = ["Error", "Arguments", "State", "Kind", "Command"];
 
 /// Most meanings of any other type name.
@@ -102,7 +102,7 @@ pub fn tests(file: &SourceFile) -> Result<Vec<Offender>, Error> {
     Ok(named.collect())
 }
 
-/// Returns the test functions of a file whose names are too long.
+/// Returns the test functions of a file that have too long a name.
 ///
 /// # Errors
 /// If the file does not parse.

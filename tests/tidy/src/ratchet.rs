@@ -65,7 +65,7 @@ impl Ratchet {
         figures.into_iter().flat_map(toml::Table::keys).cloned().collect()
     }
 
-    /// Returns the last commit whose subject, and those before it, no rule judges.
+    /// Returns the commit after which the rules judge subjects.
     #[must_use]
     pub fn base_commit(&self) -> &str {
         self.table.get("base_commit").and_then(toml::Value::as_str).unwrap_or_default()

@@ -16,7 +16,7 @@ use crate::{
 /// Functions that wait for time alone. A method of that name is a clock's, which a test moves itself.
 const SLEEPS: [&str; 3] = ["sleep", "sleep_until", "park_timeout"];
 
-/// Files whose functions name a pause by its purpose, or poll with a bound.
+/// Files with functions that name a pause by its purpose, or poll with a bound.
 const NAMED: [&str; 2] = ["tests/harness/eventually.rs", "tests/harness/pace.rs"];
 
 /// Returns the calls of a sleep in a file's tests.

@@ -86,7 +86,7 @@ impl Repository {
         &self.crates
     }
 
-    /// Returns the innermost crate whose directory holds `path`.
+    /// Returns the innermost crate with `path` in its directory.
     #[must_use]
     pub fn crate_of(&self, path: &str) -> Option<&Crate> {
         self.crates.iter().filter(|each| each.inner(path).is_some()).max_by_key(|each| each.dir.len())

@@ -33,7 +33,7 @@ impl AccessLog {
         Ok(Self(Mutex::new(Buffer { file, flushed: Instant::now() })))
     }
 
-    /// Writes the line of a finished request whose upstream was `asked` at that time.
+    /// Writes the line of a finished request; its upstream was `asked` at that time.
     ///
     /// # Errors
     /// If the file cannot be written.

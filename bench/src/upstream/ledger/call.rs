@@ -28,7 +28,7 @@ enum Stage {
 }
 
 impl Call {
-    /// Enters a request whose head has arrived.
+    /// Enters a request once its head has arrived.
     pub(in crate::upstream) fn arriving(head: &Parts, ledger: Ledger) -> Self {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let headers = head.headers.iter().map(|(name, value)| {

@@ -28,8 +28,8 @@ pub struct Entry {
     pub ending: Ending,
     /// Usage that was reported, once the whole answer was handed to the connection.
     pub reported: Option<Reported>,
-    /// Usage that LiteLLM would charge, once the request has ended: it goes on with an answer in one piece whose client
-    /// has left, and ends a stream there. Only of scripts whose answer is complete.
+    /// Usage that LiteLLM would charge, once the request has ended: it goes on with an answer in one piece after its
+    /// client has left, and ends a stream there. Only of scripts with a complete answer.
     pub generated: Option<Reported>,
 }
 

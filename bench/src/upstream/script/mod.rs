@@ -127,7 +127,7 @@ pub enum Fate {
     Complete,
     /// The answer has this status and an error object, before any content.
     Status(StatusCode),
-    /// The answer is the error of a model whose context is too small, before any content.
+    /// The answer is the error of a model with too small a context, before any content.
     TooLong,
     /// The answer never comes, not even the response headers.
     Hang,

@@ -31,7 +31,7 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         label: Option<String>,
     },
-    /// A piece of the answer, as the model produces it or as a gateway reports it. A model's text only for agents whose
+    /// A piece of the answer, as the model produces it or as a gateway reports it. A model's text only if the agent's
     /// entry says that streamed text is the answer.
     TextDelta {
         /// Text of the piece.
@@ -83,7 +83,7 @@ pub enum AgentEvent {
         /// Arguments as JSON, without secrets and with long texts shortened; in the first event of a call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         arguments: Option<String>,
-        /// Code of the reason why there is no result.
+        /// Code of the reason why the call has no result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<String>,
         /// Length of the result, in bytes.

@@ -28,7 +28,7 @@ impl CodeMeaning {
         own.or_else(refusal)
     }
 
-    /// Returns the outcome of a call whose code means this.
+    /// Returns the outcome of a call with a code that means this.
     #[must_use]
     pub const fn outcome(self) -> ToolOutcome {
         match self {
@@ -105,13 +105,13 @@ tool_codes! {
     PolicyDenied = "policy_denied", Denied;
     /// The body names another tool than the data plane has allowed.
     ToolMismatch = "tool_mismatch", Denied;
-    /// There is no such tool.
+    /// The tool does not exist.
     ToolUnknown = "tool_unknown", Denied;
     /// The tool cannot be used with these settings, or its server is not there.
     ToolUnavailable = "tool_unavailable", Unavailable;
     /// A third-party server describes the tool otherwise than when it was accepted.
     ToolChanged = "tool_changed", Denied;
-    /// There is no such run.
+    /// The run does not exist.
     RunUnknown = "run_unknown", Denied;
     /// The run does not run.
     RunEnded = "run_ended", Denied;

@@ -1,5 +1,5 @@
 //! Reads the body of `POST /tool/exec`. Data plane and control plane read it with this same code: a text that two
-//! parsers could read differently is none.
+//! parsers could read differently is not a body.
 
 use serde::{Deserialize, Serialize, Serializer, ser::SerializeStruct as _};
 
@@ -42,7 +42,7 @@ pub enum ExecAnswer {
         /// The result, in the tool's own shape.
         result: serde_json::Value,
     },
-    /// There is no result.
+    /// The call has no result.
     Failed {
         /// The reason.
         error: ExecError,

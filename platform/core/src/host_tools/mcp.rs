@@ -29,7 +29,7 @@ pub struct McpMessage {
 /// Reason why a body is not a message that may pass.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMessage {
-    /// The body is not one JSON object in the form of JSON-RPC.
+    /// The body is not a single JSON object in the form of JSON-RPC.
     #[error(transparent)]
     Form(#[from] json::Error),
     /// The message is one of another JSON-RPC.

@@ -98,7 +98,7 @@ impl<'b> Members<'b> {
         self.get(name)?.read().ok()
     }
 
-    /// Returns what a message asks for whose parameters these are.
+    /// Returns what a message with these parameters asks for.
     fn ask(&self, method: &str) -> Asks {
         match method {
             "initialize" => self.handshake().map_or(Asks::Other, Asks::Handshake),

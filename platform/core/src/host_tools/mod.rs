@@ -34,7 +34,7 @@ pub const TOOL_PROTOCOL: u32 = 1;
 pub mod header {
     /// Version of the protocol, on every request. A control plane that does not speak it answers 505, and runs nothing;
     /// one that takes no calls at the moment answers 503. Any other answer of 5xx without [`OUTCOME`] is one of a call
-    /// whose outcome is unknown.
+    /// with an unknown outcome.
     pub const PROTOCOL: &str = "x-sluice-tool-protocol";
     /// Run that calls.
     pub const RUN: &str = "x-sluice-run";
@@ -50,7 +50,7 @@ pub mod header {
     pub const TOOL: &str = "x-sluice-tool";
     /// Outcome of an executed call, on its answer: a word of [`super::ToolOutcome`].
     pub const OUTCOME: &str = "x-sluice-tool-outcome";
-    /// Connection whose credential the tool used, on its answer, if it used one.
+    /// Connection with the credential that the tool used, on its answer, if it used one.
     pub const CONNECTION: &str = "x-sluice-tool-connection";
 }
 

@@ -10,7 +10,7 @@ use self::ranges::RANGES;
 /// Kind of an invisible character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Invisible {
-    /// Blank between words, of some width. The ordinary space is none of these.
+    /// Blank between words, of some width. The ordinary space is not among these.
     Space,
     /// Letter or symbol that is blank, such as that of Braille.
     Filler,

@@ -15,13 +15,13 @@ use super::{
     text,
 };
 
-/// Deserializes `text`, whose form was checked.
+/// Deserializes `text` after its form was checked.
 pub(super) fn deserialize<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, Error> {
     let mut reader = Reader { text, at: 0 };
     T::deserialize(&mut reader).map_err(|error| error.or_at(text, reader.at))
 }
 
-/// A place in a text whose form was checked.
+/// A place in a text of checked form.
 pub(super) struct Reader<'de> {
     text: &'de str,
     at: usize,

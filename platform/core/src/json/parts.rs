@@ -23,7 +23,7 @@ pub(super) struct Parts<'r, 'de> {
 }
 
 impl<'r, 'de> Parts<'r, 'de> {
-    /// Returns the parts of an array or object whose bracket has been taken.
+    /// Returns the parts of an array or object after its bracket has been taken.
     pub(super) fn of(reader: &'r mut Reader<'de>) -> Self {
         Self { reader, names: Names::default() }
     }

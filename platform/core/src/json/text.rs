@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::error::ErrorKind;
 
-/// Returns the string whose content is `content`, which stands between its quotes.
+/// Returns the string with the content `content`, which stands between its quotes.
 pub(super) fn decode(content: &str) -> Result<Cow<'_, str>, ErrorKind> {
     if !content.contains('\\') {
         return Ok(Cow::Borrowed(content));

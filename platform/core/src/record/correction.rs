@@ -1,7 +1,7 @@
 //! Defines the part of a record that corrects an earlier one by what the upstream's ledger says of the call.
 //!
-//! Only records whose tokens were estimated, at least in part, are corrected. A correction is its own line, so the
-//! chain keeps both. It counts as no call, and has no tokens and no cost besides those of its two figures.
+//! Only records with tokens estimated at least in part are corrected. A correction is its own line, so the chain keeps
+//! both. It counts as no call, and has no tokens and no cost besides those of its two figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -110,7 +110,7 @@ impl ExchangeRecord {
             && matches!(self.tokens_source, TokensSource::Partial | TokensSource::Estimated)
     }
 
-    /// Returns the record that corrects this one. It says whose call it is, and how the call ended.
+    /// Returns the record that corrects this one. It says who made the call, and how the call ended.
     #[must_use]
     pub fn corrected(&self, correction: Correction) -> Self {
         Self {

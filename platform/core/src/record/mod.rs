@@ -104,7 +104,7 @@ pub struct ExchangeRecord {
     pub attempt: u32,
     /// Account that pays.
     pub account: AccountId,
-    /// User on whose behalf the run was started.
+    /// User that the run was started for.
     pub user: Option<ExternalId>,
     /// Agent that ran.
     pub graph: AgentId,
@@ -164,7 +164,7 @@ pub struct ExchangeRecord {
     /// Call of a host tool that the record is of; absent for calls of the model API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Box<ToolCall>>,
-    /// Figures of what was seen of a call whose tokens are estimated, at least in part; absent if nothing was.
+    /// Figures of what was seen of a call with tokens estimated at least in part; absent if nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seen: Option<Box<Figures>>,
     /// Tokens a second of each answer that the upstream has counted; absent up to the rate that holds without it.

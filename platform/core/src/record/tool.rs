@@ -11,7 +11,7 @@ pub struct ToolCall {
     pub name: JournalText,
     /// Outcome of the call.
     pub outcome: ToolOutcome,
-    /// Id of the account's connection whose credential the tool used; left out if it used none of them.
+    /// Id of the account's connection with the credential that the tool used; left out if it used none of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connection: Option<JournalText>,
     /// SHA-256 of the arguments as the agent wrote them, in hexadecimal.

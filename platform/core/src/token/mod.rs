@@ -227,7 +227,7 @@ impl<'t, 's> Verified<'t, 's> {
         self.claims
     }
 
-    /// Returns the secret that signed the token, for metrics and to see when an old secret is no longer used.
+    /// Returns the secret that signed the token, for metrics and to see when an old secret goes out of use.
     #[must_use]
     pub const fn secret(&self) -> &'s SecretId {
         self.secret

@@ -92,7 +92,7 @@ impl<const N: usize> From<[(&str, &str); N]> for Environment {
 /// Sources that a configuration is read from.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// Path of the file, for messages, and its text. `None` if there is no file: all settings have their defaults.
+    /// Path of the file, for messages, and its text. `None` without a file: all settings have their defaults.
     pub file: Option<(PathBuf, String)>,
     /// The environment.
     pub environment: Environment,

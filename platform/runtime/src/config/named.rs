@@ -1,4 +1,4 @@
-//! Reads tables whose keys the operator chooses.
+//! Reads tables with keys that the operator chooses.
 
 use std::collections::BTreeMap;
 

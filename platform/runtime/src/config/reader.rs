@@ -14,8 +14,8 @@ use toml::{
 
 use super::{About, ConfigError, ConfigErrors, Environment, Origin, Sources, ValidationError, value::kind};
 
-/// Value of each setting, defaults included, by its dotted key. A table whose name the operator chose is present as an
-/// empty object.
+/// Value of each setting, defaults included, by its dotted key. A table with a name that the operator chose is present
+/// as an empty object.
 pub type Values = BTreeMap<String, serde_json::Value>;
 
 /// Reads a whole configuration with `build`, which reads every setting from the root [`Section`]. The result has to
@@ -93,7 +93,7 @@ pub(super) fn records_of<T>(sources: &Sources, build: impl FnOnce(&Section<'_>) 
     }
 }
 
-/// Returns the path and the text of the file, both empty if there is none.
+/// Returns the path and the text of the file, both empty without a file.
 fn source_text(sources: &Sources) -> (&Path, &str) {
     sources.file.as_ref().map_or((Path::new(""), ""), |(path, text)| (path.as_path(), text.as_str()))
 }
@@ -302,7 +302,7 @@ impl<'a> Section<'a> {
         build(&Section { reader: self.reader, key, table, offset })
     }
 
-    /// Reads the tables below `name`, whose own names the operator chooses.
+    /// Reads the tables below `name`. The operator chooses the names of these tables.
     pub fn each<T>(
         &self,
         name: &str,
@@ -363,7 +363,7 @@ impl<'a> Section<'a> {
         self.reader.text.origin(value.span().start)
     }
 
-    /// Returns `value` as a table; records an error if it is not one.
+    /// Returns `value` as a table; records an error if it is anything else.
     pub(super) fn table_in(&self, key: &str, value: &'a Spanned<DeValue<'a>>) -> Option<&'a DeTable<'a>> {
         if let DeValue::Table(table) = value.get_ref() {
             return Some(table);

@@ -24,7 +24,7 @@ pub trait Value: Sized {
     /// own. Zero is out of bounds, so that no setting interprets it as "no limit" by accident.
     const BOUNDS: Option<(u64, u64)> = None;
 
-    /// Example as it is written in the file, for types whose text form is often mistaken for a number.
+    /// Example as it is written in the file, for types with a text form that is often mistaken for a number.
     const EXAMPLE: Option<&'static str> = None;
 
     /// Returns the amount, for types that have bounds.
@@ -137,7 +137,7 @@ macro_rules! written_as_integer {
     )*};
 }
 
-/// Implements `Value` for an enum whose variants are written as these words.
+/// Implements `Value` for an enum with variants that are written as these words.
 macro_rules! written_as_word {
     ($type:ty { $($variant:ident: $word:literal),+ $(,)? }) => {
         impl $crate::config::Value for $type {

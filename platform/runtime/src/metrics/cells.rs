@@ -16,7 +16,7 @@ impl Cells {
     }
 
     /// Adds to the counter at `index`, at most up to `u64::MAX`: a counter that wrapped would look like one that was
-    /// reset. One thread writes and others read now and then, so there is no contention.
+    /// reset. One thread writes and others read now and then, so they do not contend.
     pub fn add(&self, index: usize, amount: u64) {
         if amount > 0 {
             let sum = |counted: u64| counted.saturating_add(amount);

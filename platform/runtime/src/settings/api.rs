@@ -87,7 +87,7 @@ impl Api {
         }
     }
 
-    /// Rejects origins whose pages would get the session's cookie in clear, although the listener has TLS.
+    /// Rejects origins with pages that would get the session's cookie in clear, although the listener has TLS.
     fn reject_insecure_origins(&self, section: &Section<'_>) {
         let mut origins = self.origins.iter().flatten();
         if let Some(origin) = origins.find(|origin| self.tls.is_some() && !origin.is_secure()) {

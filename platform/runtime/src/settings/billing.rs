@@ -19,7 +19,7 @@ const LEDGER_DELAY: Millis = Millis::seconds(60);
 /// `[billing]`
 #[derive(Debug, Clone)]
 pub struct Billing {
-    /// Models whose calls may cost nothing, by the name in the request.
+    /// Models that may cost nothing to call, by the name in the request.
     pub free_models: BTreeSet<ModelName>,
     /// Rate by which costs become credits.
     pub rate: CreditRate,

@@ -9,7 +9,7 @@ use crate::config::Section;
 const GITHUB_COM: &str = "https://github.com";
 /// REST API of github.com.
 const API_GITHUB_COM: &str = "https://api.github.com";
-/// Ending of the hosts of GitHub Enterprise Cloud with data residency, whose API has its own host.
+/// Ending of the hosts of GitHub Enterprise Cloud with data residency, where the API has its own host.
 const RESIDENT: &str = ".ghe.com";
 /// Path of the REST API of a GitHub Enterprise Server.
 const ENTERPRISE_API: &str = "/api/v3";
@@ -25,7 +25,7 @@ pub struct GitHub {
     pub api_url: ServiceUrl,
     /// File that holds a token and nothing else; without it the environment may have the token.
     pub token_file: Option<PathBuf>,
-    /// The GitHub App that gets tokens of its own, if there is no token.
+    /// The GitHub App that gets its own tokens, if no token is given.
     pub app: Option<GitHubApp>,
 }
 

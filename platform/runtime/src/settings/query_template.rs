@@ -1,7 +1,7 @@
 //! Parses templates of queries in PromQL, and renders them with values of parameters.
 //!
-//! A template has `$account` as the first matcher of each selector, so that no query reads another account's series. Of
-//! other placeholders, `$name`, each is one token of its own type, and its value stays that token.
+//! A template has `$account` as the first matcher of each selector, so that no query reads another account's series.
+//! Every other placeholder, `$name`, is one token with its own type, and its value stays that token.
 
 use std::collections::BTreeMap;
 
@@ -105,7 +105,7 @@ pub enum RenderError {
 }
 
 impl QueryTemplate {
-    /// Parses `text`, whose placeholders are `parameters`.
+    /// Parses `text`, with `parameters` as its placeholders.
     ///
     /// # Errors
     /// A description of what is wrong.
@@ -138,7 +138,7 @@ impl QueryTemplate {
         Ok(Self { parts, parameters })
     }
 
-    /// Returns the query for the series whose label `label` is `account`.
+    /// Returns the query for the series with `account` in the label `label`.
     ///
     /// # Errors
     /// [`RenderError`], which names the parameter.

@@ -48,7 +48,7 @@ pub enum WorkspaceForm {
     Auto,
     /// Its own file system, in a file.
     Image,
-    /// A directory whose size is watched while its run is active.
+    /// A directory: its size is watched while its run is active.
     Directory,
 }
 

@@ -18,7 +18,7 @@ pub struct Store {
     pub password_file: Option<PathBuf>,
     /// Time that a run's events and logs are kept after its end.
     pub event_retention: Millis,
-    /// Number of ended runs of an account whose events and logs are kept.
+    /// Number of ended runs of an account that keep their events and logs.
     pub event_retention_max_runs: u32,
     /// Time that questions, answers, events and threads are kept after a run's end; for ever if absent.
     pub retention: Option<Millis>,

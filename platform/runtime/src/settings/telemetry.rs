@@ -13,7 +13,7 @@ pub struct Telemetry {
     /// Scheme, host and port of an OpenTelemetry collector that accepts OTLP over HTTP; no traces are sent if absent.
     pub otlp_endpoint: Option<String>,
     /// Reason why `OTEL_EXPORTER_OTLP_ENDPOINT` is set and not used. That variable is meant for any program, so an
-    /// endpoint that `sluice` cannot use there is no error.
+    /// endpoint that `sluice` cannot use there is not an error.
     pub passed_over: Option<String>,
     /// Address of a run's trace, with `{trace}` for its id; the dashboard has no such links if absent.
     pub trace_url: Option<String>,

@@ -1,4 +1,4 @@
-//! Reads the settings of third-party servers of the Model Context Protocol, whose tools are host tools.
+//! Reads the settings of third-party servers of the Model Context Protocol. Their tools are host tools.
 //!
 //! The names of their tools are known from here: no server is started to read a configuration.
 

@@ -31,7 +31,7 @@ pub struct Tools {
     pub max_calls_in_flight: u64,
     /// Longest duration of a call, without its wait for an approval.
     pub call_timeout: Millis,
-    /// Tools whose calls wait for a person's approval.
+    /// Tools with calls that wait for a person's approval.
     pub approval: Vec<ToolName>,
     /// Longest wait for an approval. Then the call is denied.
     pub approval_timeout: Millis,

@@ -18,7 +18,7 @@ pub struct Upstream {
     pub key_file: Option<PathBuf>,
     /// File that holds a key that may mint and delete keys, and nothing else. Each run has its own key then.
     pub admin_key_file: Option<PathBuf>,
-    /// Model for agents whose entry names none.
+    /// Model for agents without one in their entry.
     pub default_model: Option<String>,
     /// Reads prices of models without one in `[prices]` from the upstream.
     pub model_info: bool,

@@ -73,7 +73,7 @@ enum Ahead {
     Reading,
     /// This much was read, and is the next to pass.
     Read(Bytes),
-    /// There is none, or it has passed.
+    /// Nothing is read ahead, or it has passed.
     None,
 }
 
@@ -429,8 +429,8 @@ impl Observed {
 }
 
 impl Drop for Observed {
-    /// Settles a call that a client has left, or whose run was cut, in the middle: the answer so far still counts. A
-    /// client that leaves after the mark that ends its stream, as official SDKs do, has received all of it.
+    /// Settles a call that ends in the middle, because its client has left or its run was cut: the answer so far still
+    /// counts. A client that leaves after the mark that ends its stream, as official SDKs do, has received all of it.
     fn drop(&mut self) {
         if self.exchange.is_open() {
             let report = self.meter.finish(None);

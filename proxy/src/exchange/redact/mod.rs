@@ -254,7 +254,7 @@ fn has_key(word: &str) -> bool {
     })
 }
 
-/// Directories in which a host keeps files of its own.
+/// Directories in which a host keeps its own files.
 const ROOTS: [&str; 10] =
     ["/app/", "/etc/", "/home/", "/opt/", "/root/", "/run/", "/srv/", "/tmp/", "/usr/", "/var/"];
 

@@ -153,7 +153,7 @@ impl Exchange {
         self.builder.as_ref().map_or(0, |builder| builder.record.request_bytes)
     }
 
-    /// Ends a call whose body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
+    /// Ends a call because its body did not arrive whole: its sender has left, or it is not framed as HTTP wants it.
     fn upload_failed(&mut self, broken: &hyper::Error) -> Refusal {
         if broken.is_incomplete_message() || broken.is_closed() {
             drop(self.settle(Outcome::ClientGone));

@@ -272,7 +272,7 @@ async fn a_slot_is_freed_after_its_record_is_on_disk() {
     assert_eq!(marks(), 0);
 }
 
-/// Each thread has a file of marks of its own; all of them are swept.
+/// Each thread has its own file of marks; all of them are swept.
 #[test]
 fn stale_marks_of_all_threads_are_cleared() {
     let state = tempfile::tempdir().unwrap();

@@ -100,7 +100,7 @@ fn open(state: &Path) -> Result<Thread, Error> {
     Thread::open(state, settings::Journal::default())
 }
 
-/// Opens a journal whose segments have two or three lines.
+/// Opens a journal with segments of two or three lines.
 fn open_small(state: &Path) -> Thread {
     let segment_size = platform_core::limit::ByteSize(1500);
     Thread::open(state, settings::Journal { segment_size, ..settings::Journal::default() }).unwrap()

@@ -115,7 +115,7 @@ fn a_mark_is_cleared_before_its_record_goes() {
     assert!(oldest > 20, "{oldest}");
     drop(journal);
     assert_eq!(open_small(state.path()).last_seq(), 40, "nothing was in flight");
-    // The control: with the earlier marks, calls whose records were removed are taken for interrupted.
+    // The control: with the earlier marks, calls with removed records are taken for interrupted.
     fs::write(&marks, left).unwrap();
     assert_eq!(open_small(state.path()).last_seq(), 40 + oldest - 1);
 }

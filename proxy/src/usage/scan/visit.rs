@@ -103,8 +103,7 @@ impl<'a> StringText<'a> {
         self.raw
     }
 
-    /// Returns the text without escapes. Of a text that was cut, as much as is whole; nothing of one that is
-    /// no UTF-8.
+    /// Returns the text without escapes. Of a text that was cut, as much as is whole; nothing of one that is not UTF-8.
     pub(in crate::usage) fn decoded(self) -> Option<Cow<'a, str>> {
         let raw = if self.is_cut { whole_of(self.raw) } else { self.raw };
         if !self.is_escaped {

@@ -18,7 +18,7 @@ pub(super) enum Verdict {
     Answer,
     /// An answer's event with lines that clients ignore and an upstream could say anything in.
     NeedsCleaning,
-    /// The beginning of an answer's event, whose document has not ended.
+    /// The beginning of an answer's event, before its document has ended.
     Unfinished,
     /// No event of an answer: an error, or anything else.
     Foreign,
@@ -74,7 +74,7 @@ fn lines(event: &[u8]) -> impl Iterator<Item = EventLine<'_>> {
     })
 }
 
-/// Judges `event`, whose `data` is read by `shape`.
+/// Judges `event`; `shape` reads its `data`.
 pub(super) fn judge(event: &[u8], shape: &mut Shape) -> Verdict {
     shape.begin();
     let mut data = 0_usize;

@@ -107,7 +107,7 @@ pub(super) enum Container {
 }
 
 impl Container {
-    /// Returns the container that opens in `outer`, which is none for the document itself.
+    /// Returns the container that opens in `outer`, which is `None` for the document itself.
     pub(super) const fn within(outer: Option<Self>, name: Name, kind: Kind) -> Self {
         match (outer, name, kind) {
             (None, _, Kind::Object) => Self::Root,

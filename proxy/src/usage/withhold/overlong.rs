@@ -18,7 +18,7 @@ const CUT: &[u8] = b"\n\n";
 /// The state of an event that is too long to be held.
 #[derive(Debug)]
 pub(super) enum Overlong {
-    /// There is none.
+    /// No event is too long.
     None,
     /// The rest of its one line passes.
     Passing(MaskedBody),

@@ -161,7 +161,7 @@ impl Shape {
                 Lexeme::Scalar => at = self.scalar(piece, at),
                 Lexeme::Nothing => {
                     self.token(piece[at], offset + at);
-                    // A scalar's first byte is one of its own.
+                    // A scalar's first byte belongs to it.
                     at += usize::from(self.lexeme != Lexeme::Scalar && !self.is_wrong);
                 }
             }

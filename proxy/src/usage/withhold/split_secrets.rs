@@ -24,7 +24,7 @@ pub(super) struct SplitSecrets {
     bytes: usize,
 }
 
-/// A secret whose beginning has come.
+/// A secret of which the beginning has come.
 #[derive(Debug)]
 struct PartialSecret {
     channel: u64,
@@ -47,7 +47,7 @@ impl SplitSecrets {
         Arc::clone(&self.mask)
     }
 
-    /// Takes `event`, whose texts are `leaves`. Calls `pass` with each event that may pass.
+    /// Takes `event`, which has the texts `leaves`. Calls `pass` with each event that may pass.
     pub(super) fn follow(&mut self, event: Bytes, leaves: &[Leaf], mut pass: impl FnMut(Bytes)) {
         let touches = |leaf: &Leaf| self.mask.partial_matches(&event[leaf.from..leaf.to]).next().is_some();
         if self.partial.is_empty() && !leaves.iter().any(touches) {

@@ -24,7 +24,7 @@ use crate::{
     operation::{AnswerSpec, Operation, schemas},
 };
 
-/// Largest body: a text of the largest size, whose characters may be escaped.
+/// Largest body: a text of the largest size, in which characters may be escaped.
 const MAX_BODY: usize = 512 << 10;
 
 /// Text to draft.
@@ -96,7 +96,7 @@ impl BehaviourView {
     }
 }
 
-/// Returns the present text of the file, empty if there is none; or why it cannot have the text `after`.
+/// Returns the present text of the file, empty if the file does not exist; or why it cannot have the text `after`.
 fn change(dir: &Path, file: BehaviourFile, after: &str) -> Result<String, String> {
     if after.len() > MAX_BEHAVIOUR_FILE.as_usize() {
         return Err(format!(

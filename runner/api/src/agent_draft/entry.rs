@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 /// Returns the entry in TOML.
 ///
 /// # Errors
-/// A setting whose name or value TOML has no form for, in words.
+/// A setting with a name or value that TOML has no form for, in words.
 pub(super) fn entry_text(agent: &AgentId, settings: &Map<String, Value>) -> Result<String, String> {
     let mut text = format!("[agents.\"{agent}\"]\n");
     for (key, value) in settings {

@@ -42,7 +42,7 @@ pub(super) struct ChatBody {
     #[serde(default)]
     #[schema(inline)]
     trigger: Trigger,
-    /// Message whose answer is asked anew.
+    /// Message to answer anew.
     message_id: Option<String>,
     /// Agent to run; `NAME` is short for `sandbox:NAME`.
     graph_name: Option<String>,
@@ -178,7 +178,7 @@ impl ChatBody {
         Ok(question)
     }
 
-    /// Returns the id of the run: the same for the same request. A request that names no message and has no id of its own
+    /// Returns the id of the run: the same for the same request. A request that names no message and lacks its own id
     /// is another one each time.
     fn run_id(&self, caller: &Caller, thread: &ExternalId, question: &Question) -> Result<RunId, Error> {
         let is_repeatable = match self.trigger {

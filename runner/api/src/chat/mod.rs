@@ -77,7 +77,7 @@ pub(crate) fn order_of(body: &[u8], caller: &Caller) -> Result<runner_engine::or
     Ok(crate::body::parse::<ChatBody>(body, MAX_ORDER)?.order(caller)?.order)
 }
 
-/// Streams the answer that is being given in a thread, from its beginning. Answers 204 if there is none.
+/// Streams the answer that is being given in a thread, from its beginning. Answers 204 if no run is active.
 pub(crate) async fn resume(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
@@ -92,7 +92,7 @@ pub(crate) async fn resume(
     stream(&opened, guard, &turn.run, &thread).await
 }
 
-/// Asks for the end of the run that is active in a thread. Does nothing if there is none.
+/// Asks for the end of the run that is active in a thread. Does nothing if no run is active.
 pub(crate) async fn stop(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,

@@ -18,7 +18,7 @@ use crate::{
 #[schema(as = ChatStop)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct StopView<'r> {
-    /// Run whose end is asked for; null if none was active.
+    /// Run that is asked to end; null if none was active.
     #[schema(value_type = Option<schemas::RunId>, required = true)]
     pub(super) run_id: Option<&'r str>,
 }
@@ -36,7 +36,7 @@ struct UiChunkSchema {
     /// Piece of a text.
     #[schema(nullable = false)]
     delta: Option<String>,
-    /// Data of a chunk whose type begins with `data-`.
+    /// Data of a chunk, if its type begins with `data-`.
     #[schema(value_type = Option<Object>, nullable = false)]
     data: Option<Value>,
 }

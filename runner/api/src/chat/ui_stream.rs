@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use super::host_tool::{self, HostToolPart};
 use crate::error::Error;
 
-/// Message for a client whose stream ends before the run.
+/// Message for a client if its stream ends before the run.
 const INTERRUPTED: &str = "the stream broke off; the run goes on: resume the stream, or read the thread";
 
 /// Writer of one assistant message, the answer of a run.
@@ -32,7 +32,7 @@ pub(super) struct UiStream {
     open_text: Option<String>,
     /// Number of text parts that were opened.
     text_parts: u32,
-    /// Ids of tool calls whose output may follow.
+    /// Ids of tool calls for which output may follow.
     tool_calls: HashSet<String>,
     /// Host tools that the run may call.
     host_tools: Vec<ToolName>,
@@ -348,7 +348,7 @@ mod tests {
         assert_eq!(written(&[delta("ab"), call("c"), answer("ab")]).1, "ab");
     }
 
-    /// An agent could end the stream of its own answer with them.
+    /// An agent could end its own answer's stream with them.
     #[test]
     fn inputs_that_clients_refuse_stay_text() {
         let input = |arguments: &str| {

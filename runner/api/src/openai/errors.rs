@@ -64,7 +64,7 @@ pub(crate) async fn in_openai_form(request: Request, next: Next) -> Response {
     Response::from_parts(parts, Body::from(error(kind(status), &text("code"), &message).to_string()))
 }
 
-/// Returns the chunk of a stream whose run has failed.
+/// Returns the chunk for the stream of a failed run.
 pub(super) fn of_run(code: RunErrorCode, message: &str) -> Value {
     error("server_error", code.code(), message)
 }

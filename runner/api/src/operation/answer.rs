@@ -30,7 +30,7 @@ impl AnswerSpec {
         answer.with_content("application/json", json!({ "schema": schema }))
     }
 
-    /// Describes a JSON object whose fields another specification defines.
+    /// Describes a JSON object with fields that another specification defines.
     pub(crate) fn object(description: &'static str) -> Self {
         let content = json!({ "schema": { "type": "object" } });
         Self::empty(StatusCode::OK, description).with_content("application/json", content)

@@ -1,6 +1,6 @@
 //! Serves the overview: what calls used, what was refused, how runs ended and how long they waited, in a span of time.
 //!
-//! A caller that is not an operator sees the figures of its own account, as it sees no other account's runs.
+//! A caller that is not an operator sees its own account's figures, as it sees no other account's runs.
 
 use axum::{
     Extension,

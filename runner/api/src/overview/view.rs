@@ -135,7 +135,7 @@ struct WaitsView {
     longest_ms: i64,
 }
 
-/// Runs whose waits are alike.
+/// Runs with similar waits.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WaitGroup)]
 #[serde(rename_all = "camelCase")]

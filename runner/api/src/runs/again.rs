@@ -71,7 +71,7 @@ pub(crate) async fn may_order(store: &Store, caller: &Caller, run: &Run) -> Resu
     Ok(())
 }
 
-/// Checks that the caller may order what `run` does, and that the limits of its own runs are no tighter.
+/// Checks that the caller may order what `run` does, and that the limits of the caller's runs are no tighter.
 async fn may_repeat(store: &Store, caller: &Caller, run: &Run) -> Result<(), Error> {
     caller.may_run(&run.agent)?;
     if caller.is_operator() && caller.repositories().is_none() {

@@ -94,7 +94,7 @@ enum EventKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         arguments: Option<String>,
-        /// Code of the reason why there is no result.
+        /// Code of the reason why the call has no result.
         #[serde(skip_serializing_if = "Option::is_none")]
         #[schema(nullable = false)]
         code: Option<String>,

@@ -63,8 +63,8 @@ pub(crate) async fn logs(
     })
 }
 
-/// Returns the piece of output in `event`, if it has one of the stream `only`, or of any if there is no choice. An event
-/// that cannot be read may have been one.
+/// Returns the piece of output in `event`, if it has one of the stream `only`, or of any stream if `only` is `None`. An
+/// event that cannot be read may have been one.
 fn piece(event: FollowEvent, only: Option<OutputStream>) -> Option<StreamItem> {
     let is_wanted = match &event {
         FollowEvent::Pruned { .. } => true,

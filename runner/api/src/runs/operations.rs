@@ -137,7 +137,7 @@ pub(crate) fn changes() -> Operation {
         .refuses([Problem::TOO_MANY_STREAMS])
 }
 
-/// Problems of a run whose files are read.
+/// Problems of reading the files of a run.
 const OF_FILES: [Problem; 3] = [Problem::NO_FILES, Problem::NO_FILES_YET, Problem::TOO_MANY_FILES];
 
 pub(crate) fn list_files() -> Operation {

@@ -108,7 +108,7 @@ impl LimitsBody {
 }
 
 impl OrderBody {
-    /// Returns the order of the run `run_id` by `caller`, whose body has `hash`.
+    /// Returns the order of the run `run_id` by `caller`, from the body with `hash`.
     pub(super) fn order(self, run_id: RunId, hash: String, caller: &Caller) -> Result<RunOrder, Error> {
         if self.input.trim().is_empty() {
             return Err(Error::Invalid("`input` is empty".to_owned()));

@@ -173,7 +173,7 @@ impl CommitView {
 impl PullRequestView {
     /// Returns the pull request of a stored relay, if it has one.
     pub(super) fn of_relay(relay: &StoredRelay) -> Option<Self> {
-        // The commits of a run whose texts were removed are not shown.
+        // The commits of a run are not shown after its texts were removed.
         RelayRecord::read(relay).ok()?.stage.pull_request().map(Self::of)
     }
 

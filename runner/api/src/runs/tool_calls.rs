@@ -65,13 +65,13 @@ struct ToolCallView {
     /// shortened. Null once the texts of the run were removed.
     #[schema(required = true)]
     arguments: Option<String>,
-    /// Code of the reason why there is no result.
+    /// Code of the reason why the call has no result.
     #[schema(required = true)]
     code: Option<String>,
     /// Length of the result, in bytes.
     #[schema(required = true)]
     result_bytes: Option<u64>,
-    /// Connection whose credential was used.
+    /// Connection that provided the credential.
     #[schema(required = true)]
     connection: Option<String>,
     #[schema(format = DateTime)]

@@ -83,7 +83,7 @@ pub(super) struct RunReceiptsView {
     /// Credits that the account paid.
     #[schema(value_type = i64)]
     credits: Credits,
-    /// Number of receipts whose cost is unknown, and not corrected yet.
+    /// Number of receipts with an unknown cost that is not corrected yet.
     unpriced: u64,
 }
 
@@ -240,7 +240,7 @@ impl<'r> RunDetailsView<'r> {
 
     /// Returns the view with the way of the run's commits, as `caller` may see it.
     pub(super) fn with_commits(self, relay: Option<&StoredRelay>, caller: &Caller) -> Self {
-        // The commits of a run whose texts were removed are not shown.
+        // The commits of a run are not shown after its texts were removed.
         let record = relay.and_then(|relay| RelayRecord::read(relay).ok());
         Self { commits: record.map(|record| CommitsView::of(&record, caller)), ..self }
     }

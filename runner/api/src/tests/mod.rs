@@ -33,7 +33,7 @@ const CASES: u32 = 12_000;
 /// Fewest edited bodies of a route that are taken, and that are refused.
 const MIN_CASES_OF_KIND: usize = 150;
 
-/// Route whose body is read.
+/// Route that a body is read for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum OrderRoute {
     /// `POST /api/v1/ai/chat`.

@@ -48,7 +48,7 @@ pub(super) fn check(body: &EditedBody, read: fn(OrderRoute, &Value) -> Option<Re
     }
 }
 
-/// Checks that an order says what the rules read, and is no larger than its body.
+/// Checks that an order says what the rules read, and is at most as large as its body.
 fn check_content(order: &RunOrder, read: &Reading, most: usize) -> TestCaseResult {
     prop_assert_eq!(&order.question, &read.question, "another question");
     let history: Vec<_> = order.history.iter().map(|m| (m.role.name(), m.content.as_str())).collect();

@@ -1,4 +1,4 @@
-//! Explains calls that were answered and not refused: errors of the upstream whose words the client received, and answers that
+//! Explains calls that were answered and not refused: upstream errors passed on to the client, and answers that
 //! broke off.
 
 use platform_core::{

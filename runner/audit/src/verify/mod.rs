@@ -1,7 +1,7 @@
 //! Verifies that a journal is unchanged: checks its sequence, its hash chain, and the cursors that other parties hold.
 //!
 //! The chain shows a record that was changed, removed or inserted. It cannot show a journal that was rewritten as a
-//! whole, or whose end is missing. Only a hash outside the journal shows that: a consumer's, or one in a file with a
+//! whole, or that lost its end. Only a hash outside the journal shows that: a consumer's, or one in a file with a
 //! cursor. Memory use is constant.
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ pub struct Verification {
     pub cursor: Option<Cursor>,
     /// Fault of the journal. Absent if none was found.
     pub fault: Option<Fault>,
-    /// Holders whose cursors agree with the journal.
+    /// Holders of cursors that agree with the journal.
     pub agrees: Vec<String>,
 }
 

@@ -13,7 +13,7 @@ use serde::Deserialize;
 /// Longest time for which a hint reaches back: older calls are found by `sluice billing reconcile --since`.
 const MAX_AGE: Millis = Millis::seconds(60 * 60);
 
-/// Bounds of a callback, whose length the API bounds. Only its events are built.
+/// Bounds of a callback; the API bounds its length. Only its events are built.
 const BOUNDS: Bounds = Bounds::of(usize::MAX).with_depth(usize::MAX).with_values(usize::MAX);
 
 /// CallbackEvent, as far as it is a hint.
@@ -25,7 +25,7 @@ struct CallbackEvent {
 }
 
 /// Returns the time at which the first call of a callback began, not longer ago than is useful; `None` if the body is
-/// no callback or tells of no call.
+/// not a callback or tells of no call.
 pub(super) fn earliest_call(body: &[u8], now: UnixMillis) -> Option<UnixMillis> {
     let events = events(body).into_iter().filter_map(|event| event.read::<CallbackEvent>().ok());
     let earliest = events.map(|event| event.began).reduce(f64::min)?;

@@ -4,8 +4,8 @@
 //! their findings, and receipts are corrected by adjusting ones. All of that may be repeated. So a pass that was killed
 //! is resumed at the span it was in, and several passes at once harm nothing.
 //!
-//! Limits follow: the proxy is told what the ledger says of calls whose tokens it has estimated. A pass that ends in
-//! between is resumed, and tells it again.
+//! Limits follow: the proxy is told what the ledger says of calls for which it has estimated the tokens. A pass that
+//! ends in between is resumed, and tells it again.
 //!
 //! Nothing that the ledger says holds up billing: a pass has bounds, goes on after what it cannot read, and reports it.
 
@@ -70,7 +70,7 @@ pub enum ReconcileError {
 pub enum ReconcileFrom {
     /// The first call that began then.
     Time(UnixMillis),
-    /// The first one that no pass has read, or whose row may have come since; at this time at the latest.
+    /// The first one that no pass has read, or that may have got its row since; at this time at the latest.
     Unread(Option<UnixMillis>),
 }
 

@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(read_in(&control, SHORTEST).await.0, SpanRead::Whole(4));
     }
 
-    /// Ledger whose pages never end: each has rows of its own.
+    /// Ledger with endless pages: each has its own rows.
     struct EndlessPages {
         total: u64,
         /// Bytes of each page.

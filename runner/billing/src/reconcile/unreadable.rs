@@ -9,7 +9,7 @@ use super::span::Span;
 
 /// Most parts that are kept. More are only counted.
 const MAX_KEPT: usize = 10_000;
-/// Field of a second of the ledger whose rows are too many, too large, or never as many as the total.
+/// Field of a second of the ledger with rows that are too many, too large, or never as many as the total.
 const TOTAL: &str = "total";
 
 /// Part of the ledger that could not be read.

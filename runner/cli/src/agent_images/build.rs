@@ -105,7 +105,7 @@ impl DockerProgram<'_> {
     /// Builds `image` on `base`, and shows the steps on standard error. Docker's cache makes a second build fast.
     ///
     /// # Errors
-    /// If there is no Docker, a program is not installed, or the build fails.
+    /// If Docker is missing, a program is not installed, or the build fails.
     pub(crate) async fn build(
         &self,
         image: &str,
@@ -142,7 +142,7 @@ impl DockerProgram<'_> {
     /// Loads the images of an archive that `docker save` made, and returns their names.
     ///
     /// # Errors
-    /// If there is no Docker, or it refuses the archive.
+    /// If Docker is missing, or refuses the archive.
     pub(crate) async fn load(&self, archive: &Path) -> Result<Vec<String>, Error> {
         let mut command = self.command();
         command.arg("load").arg("--input").arg(archive);
@@ -178,7 +178,7 @@ impl DockerProgram<'_> {
     /// sandbox, which has to be installed then.
     ///
     /// # Errors
-    /// If there is none, or Docker does not say.
+    /// If it finds none, or Docker does not say.
     pub(crate) async fn agent_base(&self) -> Result<&'static str, Error> {
         if self.has_image(OWN_BASE).await? {
             return Ok(OWN_BASE);

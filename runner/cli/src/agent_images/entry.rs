@@ -123,7 +123,7 @@ impl EntryFile {
         Ok(format!("{before}{renewed}\n{after}"))
     }
 
-    /// Returns the text of the file; empty if there is none.
+    /// Returns the text of the file; empty if it does not exist.
     fn read(&self) -> Result<String, Error> {
         match fs::read_to_string(&self.path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),

@@ -34,7 +34,7 @@ pub(crate) enum Error {
         /// Names of all recipes.
         known: String,
     },
-    /// There is no image to build on.
+    /// The image to build on is missing.
     #[error(
         "no image to build on: `sluice images build` makes {image}, or name one with Node 22 and sandbox-init as --base"
     )]

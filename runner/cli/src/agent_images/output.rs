@@ -27,7 +27,7 @@ impl BuildOutput {
         let is_step = ["Step ", "downloading "].iter().any(|start| line.starts_with(start))
             || line.starts_with('#') && (line.contains(" [") || line.contains("downloading "));
         if is_step {
-            // Progress that cannot be shown is no reason to stop.
+            // The build goes on if its progress cannot be shown.
             let _shown = writeln!(io::stderr(), "  {}", terminal::safe(&without_credentials(line)));
         }
         self.keep(line);

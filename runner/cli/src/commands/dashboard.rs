@@ -155,7 +155,7 @@ fn choose(principals: Vec<Principal>, named: Option<&PrincipalId>) -> Result<Pri
     }
 }
 
-/// Prints the link. Says on stderr whose it is, so that a script can read stdout.
+/// Prints the link. Says on stderr which principal it signs in, so that a script can read stdout.
 fn print(arguments: &Arguments, principal: &Principal, link: &str) -> Result<Exit, Error> {
     let mut out = io::stdout();
     let seconds = MAX_SIGN_IN_LINK_AGE.as_secs();

@@ -23,7 +23,7 @@ pub(super) enum Exit {
     Cancelled,
     OutOfMemory,
     /// The reader of the output closed the pipe. Programs that SIGPIPE kills have this code in a shell, `git` among
-    /// them. It is not 0: a check whose verdict was not read must not count as passed.
+    /// them. It is not 0: a check must not count as passed if its verdict was not read.
     ClosedPipe,
 }
 
@@ -41,8 +41,8 @@ Exit codes:
 /// Exit codes of commands that end as a run ended.
 const AS_A_RUN_ENDED: &str = "\n  124 time limit of the run, 137 memory limit of the run";
 
-/// Returns `command` with exit codes at the end of its help, and of those of its subcommands. A help with codes of its
-/// own refers to the others. In `after_long_help` they would change the layout of every help without a long form.
+/// Returns `command` with exit codes at the end of its help, and of those of its subcommands. A help with its own
+/// codes refers to the others. In `after_long_help` they would change the layout of every help without a long form.
 pub(super) fn with_exit_codes(command: Command) -> Command {
     let command = command.mut_subcommands(with_exit_codes);
     let own = command.get_after_help().map(|help| format!("{help}\n\n")).unwrap_or_default();

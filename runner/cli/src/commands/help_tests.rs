@@ -6,7 +6,7 @@ use super::command_line;
 
 /// Returns the long help of `command` and of the commands below it, with their names.
 fn helps(mut command: Command) -> Vec<(String, String)> {
-    // Rendering adds the command `help`, which has none of its own.
+    // Rendering adds the command `help`, which has no help itself.
     let below: Vec<_> = command.get_subcommands().cloned().flat_map(helps).collect();
     let help = command.render_long_help().to_string();
     [(command.get_name().to_owned(), help)].into_iter().chain(below).collect()

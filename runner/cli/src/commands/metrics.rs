@@ -43,7 +43,7 @@ pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
     Ok(exit)
 }
 
-/// Reports the source whose metrics are missing, and returns the exit code.
+/// Reports that the metrics of `source` are missing, and returns the exit code.
 fn report_missing(source: &str, why: &str) -> io::Result<Exit> {
     writeln!(io::stderr(), "sluice: metrics of {source} are missing: {why}")?;
     Ok(Exit::Unavailable)

@@ -33,7 +33,7 @@ impl Palette {
         }
     }
 
-    /// Returns `text` in `tone`. The text must not have sequences of its own.
+    /// Returns `text` in `tone`. The text must not contain escape sequences.
     pub(super) fn paint(self, tone: Tone, text: &str) -> String {
         let sequence = match (self, tone) {
             // The cursor has to be seen without colours, too. Inverse video is not a colour.

@@ -140,7 +140,7 @@ fn new_token() -> ApiToken {
     ApiToken::from_random(key_id, [random::bits(), random::bits()])
 }
 
-/// Prints the token of `principal`. Says on stderr whose it is, so that stdout can go into a file.
+/// Prints the token of `principal`. Says on stderr which principal it identifies, so that stdout can go into a file.
 fn print_token(principal: &Principal, token: &ApiToken, output: TokenOutput) -> Result<Exit, Error> {
     let mut out = io::stdout();
     if output.json {

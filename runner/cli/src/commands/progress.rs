@@ -28,7 +28,7 @@ pub(super) struct ProgressLine {
 }
 
 impl ProgressLine {
-    /// Returns a line for a wait that begins now. Returns `None` if standard error is no terminal.
+    /// Returns a line for a wait that begins now. Returns `None` if standard error is not a terminal.
     pub(super) fn on_terminal() -> Option<Self> {
         io::stderr().is_terminal().then(|| Self { began: Instant::now(), drawn: None })
     }

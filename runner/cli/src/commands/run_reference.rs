@@ -79,7 +79,7 @@ impl RunReference {
         id.starts_with(self.0.as_str()) || id.ends_with(self.0.as_str())
     }
 
-    /// Returns the only run of `found`. If there is none, takes this text as a whole id.
+    /// Returns the only run of `found`. If it is empty, takes this text as a whole id.
     fn only_of(&self, found: &[RunId]) -> Result<RunId, Misused> {
         match found {
             [] => Ok(self.0.clone()),
@@ -197,7 +197,7 @@ impl RunChoice {
     /// Returns the chosen run of `store`.
     ///
     /// # Errors
-    /// If several runs have the given part, there is no run yet, or the store fails.
+    /// If several runs have the given part, no run exists yet, or the store fails.
     pub(super) async fn in_store(&self, store: &Store) -> Result<RunId, Error> {
         match &self.run {
             Some(reference) => reference.in_store(store).await,
@@ -208,7 +208,7 @@ impl RunChoice {
     /// Returns the chosen run of the proxy. The newest is that of the store.
     ///
     /// # Errors
-    /// If several runs have the given part, there is no run yet, or the proxy or the store fails.
+    /// If several runs have the given part, no run exists yet, or the proxy or the store fails.
     pub(super) async fn in_proxy(&self, context: &Context, data_plane: &DataPlane) -> Result<RunId, Error> {
         match &self.run {
             Some(reference) => reference.in_proxy(data_plane).await,
@@ -226,7 +226,7 @@ impl From<RunId> for RunReference {
 /// Returns the newest run of `store` that is not a trial run.
 ///
 /// # Errors
-/// If there is none, or the store fails.
+/// If no such run exists, or the store fails.
 pub(super) async fn newest(store: &Store) -> Result<RunId, Error> {
     let left_out = Some(AccountId::parse(doctor::ACCOUNT)?);
     let page = store.list(&Filter { left_out, ..Filter::default() }, 1).await?;

@@ -344,7 +344,7 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
     let position = store.queue_position(&record.run).await?;
     let sums = store.receipt_sums([&record.run]).await?;
     let relay = store.relay(&record.run.run_id).await?;
-    // The commits of a run whose texts were removed are not shown.
+    // The commits of a run are not shown after its texts were removed.
     let relay = relay.and_then(|relay| RelayRecord::read(&relay).ok());
     let tool_calls = ToolCallsOfRun::read(&store, &record.run.run_id).await?;
     let mut out = io::stdout();

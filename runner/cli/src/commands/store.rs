@@ -21,7 +21,7 @@ Examples:
     /// Move the store to this host from a host that is gone or no longer uses it
     ///
     /// Refused while the other host has a lease: while `sluice up` or `sluice run` is active there, and for
-    /// `worker.lease_duration` after that. Queued runs begin here. Runs whose agent ran on the other host end as
+    /// `worker.lease_duration` after that. Queued runs begin here. Runs with an agent on the other host end as
     /// `container_lost`: their containers are not here. Nothing on the other host is removed.
     #[command(after_help = "\
 Examples, to move the store without losing a run:

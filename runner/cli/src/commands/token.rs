@@ -69,7 +69,7 @@ Examples:
     /// The run itself stays open, and so do its calls by socket, trace id or slot.
     #[command(after_help = "Example:\n  sluice token revoke --run run-1")]
     Revoke {
-        /// Run whose tokens are revoked. Of a stored run, its last 4 digits are enough
+        /// Revoke the tokens of this run. Of a stored run, its last 4 digits are enough
         #[arg(long, value_name = "RUN")]
         run: RunReference,
     },
@@ -125,7 +125,7 @@ pub(super) async fn token(context: &Context, command: Command) -> Result<Exit, E
     }
 }
 
-/// Returns the run whose tokens are meant. Says on stderr which one a part of an id has named, because nothing else
+/// Returns the run that the tokens are for. Says on stderr which one a part of an id has named, because nothing else
 /// that the command prints does.
 async fn named_run(context: &Context, run: &RunReference) -> Result<RunId, Error> {
     // Any other id may be of a run that is not stored yet: it must not be taken for a part of another one's.

@@ -231,7 +231,7 @@ fn workspaces_check(workspaces: Result<&Workspaces, &workspace::Error>) -> Check
     }
 }
 
-/// Executes the run `probe`, whose container reaches the proxy through its socket.
+/// Executes the run `probe` in a container that reaches the proxy through its socket.
 async fn socket_check(engine: EngineHandles, probe: RunRequest, cancel: &CancellationToken) -> Check {
     let fix = "look at the proxy's log; is proxy.run_dir on a local file system that Docker can mount?";
     let leased_run = match LeasedRun::create(&engine, probe).await {

@@ -10,7 +10,7 @@ use crate::plural::counted;
 
 const TOOLS: &str = "host tools";
 
-/// Checks the tools of all agents, if there are any. There is no `catalog` without a store.
+/// Checks the tools of all agents, if there are any. The `catalog` is absent without a store.
 pub(crate) fn tools_check(settings: &Settings, catalog: Option<&[CatalogEntry]>) -> Option<Check> {
     let granted: BTreeSet<_> = settings.agents.values().flat_map(|agent| &agent.host_tools).collect();
     if granted.is_empty() {

@@ -29,7 +29,7 @@ impl Site {
     /// Returns the place of the configuration file `configuration`.
     ///
     /// # Errors
-    /// If the path is not one of a file.
+    /// If the path names something other than a file.
     pub(crate) fn of(configuration: &Path) -> Result<Self, Error> {
         let write = |source| Error::Write { path: configuration.to_owned(), source };
         let configuration = std::path::absolute(configuration).map_err(write)?;

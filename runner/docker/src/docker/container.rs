@@ -1,7 +1,7 @@
 //! Handles a container that exists: starts it, reads its output, waits for it, stops it.
 //!
-//! The process that created the container is attached to it from before its start. A process that finds it, after a
-//! restart of its own or of Docker, reads the output that Docker kept. The end of a connection is not an end of output: after
+//! The process that created the container is attached to it from before its start. A process that finds it, after its
+//! own restart or Docker's, reads the output that Docker kept. The end of a connection is not an end of output: after
 //! the container's own end, Docker's log says how much there was.
 //!
 //! A Docker that is killed beside running containers loses output in two cases. A container ends while it is away: the end
@@ -64,13 +64,13 @@ enum Waited {
 /// Result of a search for a container by name.
 #[derive(Debug)]
 pub enum FoundContainer {
-    /// There is none.
+    /// The container does not exist.
     Nothing,
-    /// A container whose agent was never started.
+    /// A container with an agent that never started.
     Fresh,
-    /// A container whose agent runs.
+    /// A container with an agent that runs.
     Running(Container),
-    /// A container whose agent has ended.
+    /// A container with an agent that has ended.
     Ended(Container),
 }
 

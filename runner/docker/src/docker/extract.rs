@@ -41,7 +41,7 @@ use super::{
 };
 use crate::{Capture, Limits, Program};
 
-/// Longest silence in the output of an ended container whose end Docker does not report.
+/// Longest silence in the output of an ended container, if Docker does not report the end of that output.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Most bytes of stderr that are kept.
 const MAX_DETAIL: ByteSize = ByteSize::kib(4);

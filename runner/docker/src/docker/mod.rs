@@ -371,7 +371,7 @@ const fn is_unavailable(error: &ClientError) -> bool {
     matches!(
         error,
         ClientError::HyperResponseError { .. }
-            // There is no socket, or no process listens on it.
+            // The socket is missing, or no process listens on it.
             | ClientError::HyperLegacyError { .. }
             | ClientError::SocketNotFoundError(_)
             | ClientError::HttpClientError { .. }

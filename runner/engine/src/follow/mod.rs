@@ -121,7 +121,7 @@ impl Follower {
     /// Returns the same follower, which also reads live text at `data_plane`, until the run has ended.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run.
+    /// [`Error::Unknown`] if the run does not exist.
     pub async fn with_live(mut self, data_plane: DataPlane) -> Result<Self, Error> {
         let record = self.store.record(&self.run_id).await?;
         let agent = RunRequest::stored(&record).map(|request| request.spec.agent);
@@ -139,7 +139,7 @@ impl Follower {
     /// Returns the next item; `None` at the end. With [`Follow::On`], waits while the store is unavailable.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run, and every other permanent error. Without [`Follow::On`], transient
+    /// [`Error::Unknown`] if the run does not exist, and every other permanent error. Without [`Follow::On`], transient
     /// errors as well.
     pub async fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
         loop {

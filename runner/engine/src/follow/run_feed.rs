@@ -59,7 +59,7 @@ pub struct RunSubscription {
     _reader: Arc<ReaderHandle>,
 }
 
-/// Facts of a run whose change is reported.
+/// Facts of a run that are reported when they change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct RunPhase {
     state: State,

@@ -15,7 +15,7 @@ use super::{
     stored_events::StoredEvents,
 };
 
-/// Delay before a subscriber whose feed has failed joins another.
+/// Delay before a subscriber joins another feed after its own has failed.
 const REJOIN_DELAY: Duration = Duration::from_secs(1);
 
 /// Subscriber of a run's events.
@@ -58,7 +58,7 @@ impl Subscription {
     /// Returns the next item; `None` once the run has ended and all its events were returned. Cancel safe.
     ///
     /// # Errors
-    /// [`Error::Unknown`] if there is no such run, and others if the store fails.
+    /// [`Error::Unknown`] if the run does not exist, and others if the store fails.
     pub async fn next(&mut self) -> Result<Option<FollowEvent>, Error> {
         loop {
             if let Some(item) = self.events.next() {

@@ -22,7 +22,7 @@ use super::{Feeds, FollowEvent, Subscription};
 /// Longest wait for an event that is stored.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Store with one run, whose events tests add.
+/// Store with one run; tests add its events.
 struct Scene {
     store: Store,
     feeds: Feeds,
@@ -54,7 +54,7 @@ impl Scene {
         let worker = Worker::named("worker");
         let created = store.create(&order, Claimant::Worker(&worker, Millis::seconds(600))).await.unwrap();
         let Created::New(run) = created else { panic!("{created:?}") };
-        // No proxy is there, so there is no live text.
+        // Without a proxy, no live text comes.
         let feeds = Feeds::of(store.clone(), DataPlane::at(&dir.path().join("control.sock")));
         Self { store, feeds, token: run.fencing_token(), batches: 0, _dir: dir }
     }

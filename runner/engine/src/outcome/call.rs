@@ -1,4 +1,4 @@
-//! Names the failure of a run whose last call failed. The code is the same for containers and gateways.
+//! Names the failure of a run after its last call failed. The code is the same for containers and gateways.
 
 use platform_core::{
     event::RunErrorCode as Code,

@@ -11,8 +11,8 @@ use crate::envelope::{self, AgentOutput};
 /// Words between the end of the last call and the agent's own words in a message.
 pub const AGENT_SAID: &str = "; the agent said: ";
 
-/// Returns the result of a run whose container ended. `last` is the end of the run's last call, if there was one. If
-/// that call failed, it is the reason for an agent's failure; the agent's own words come after it.
+/// Returns the result of a run after its container ended. `last` is the end of the run's last call, if there was one.
+/// If that call failed, it is the reason for an agent's failure; the agent's own words come after it.
 pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) -> Result<String, Failure> {
     if let Some(failure) = external_failure(agent, exit) {
         return Err(failure);
@@ -47,7 +47,7 @@ pub(crate) fn judge(agent: &Agent, exit: &ContainerExit, last: Option<CallEnd>) 
     })
 }
 
-/// Returns the failure of an agent that ended well, and whose answer may not have come as a whole.
+/// Returns the failure of an agent that ended well, with an answer that may not have come as a whole.
 fn output_lost() -> Failure {
     Failure::new(
         Code::DockerUnavailable,

@@ -27,7 +27,7 @@ pub(crate) fn depends_on_last_call(ending: &Ending, generation: Generation) -> b
     !matches!(ending, Ending::Completed { .. }) || generation == Generation::Three
 }
 
-/// Returns the answer, or the reason why there is none.
+/// Returns the answer, or the reason why it is missing.
 pub(crate) fn judge(agent: &Agent, end: TurnEnd) -> Result<String, Failure> {
     match end.killed_by {
         Some(KilledBy::Timeout) => {

@@ -44,7 +44,7 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Maximum number of containers that are removed at the same time.
 const MAX_CONCURRENT_REMOVALS: usize = 4;
 
-/// Reason why there is no warm container.
+/// Reason why the pool has no warm container.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The store failed.

@@ -24,7 +24,7 @@ pub(crate) struct ContainerTemplate<'m> {
     settings: ContainerSettings,
     /// Kind, size and location of a workspace.
     workspace: String,
-    /// Control socket of the data plane whose listeners the containers use.
+    /// Control socket of the data plane that has the containers' listeners.
     proxy: &'m Path,
 }
 

@@ -77,7 +77,7 @@ impl Reaper {
         }
     }
 
-    /// Returns `resource` with the present users of a workspace. They may include a container whose removal failed.
+    /// Returns `resource` with the present users of a workspace: also a container that could not be removed.
     async fn refresh(&self, resource: &FoundResource) -> Result<FoundResource, Error> {
         let FoundResource::Workspace(dir) = resource else { return Ok(resource.clone()) };
         let containers = list_containers(&self.sandbox.docker_socket).await?;
@@ -132,7 +132,7 @@ impl Reaper {
             FoundResource::WarmContainer(entry) => self.remove_warm(&entry.warm).await,
             FoundResource::Row(row) => {
                 if let (ResourceKind::Listener, Ok(dir)) = (row.kind, SocketDirName::parse(&row.name)) {
-                    // The listener of a warm container may exist without a grant, whose end would remove it.
+                    // The listener of a warm container may exist without a grant that would remove it at its end.
                     self.data_plane.release(&dir).await?;
                 }
                 if let (ResourceKind::Workspace, Ok(id)) = (row.kind, WorkspaceId::parse(&row.name)) {

@@ -6,7 +6,7 @@
 //!
 //! A row is written before each resource is created. A resource without a row therefore belongs to another party: a run
 //! of another store, or a person. Names may collide between stores. Socket directories have random names, so a
-//! container must mount the socket directory of its own run.
+//! container must mount its own run's socket directory.
 //!
 //! An expired lease proves nothing. The worker that takes the run over decides about its resources.
 

@@ -44,7 +44,7 @@ pub(super) enum FoundResource {
     Files(ListedStage),
     /// A warm container, according to its row.
     WarmContainer(PoolEntry),
-    /// A row of an ended run, whose resource was not found.
+    /// A row of an ended run; its resource was not found.
     Row(Resource),
 }
 
@@ -159,7 +159,7 @@ impl Evidence {
             candidates.push(Candidate::new(FoundResource::Container(found.clone()), run));
         }
         for entry in &pool {
-            // A container whose row says that it is removed can exist only if it was created late.
+            // A container that is removed according to its row can exist only if it was created late.
             if entry.stage != PoolStage::Gone || inventory.has_part_of(&entry.warm) {
                 candidates.push(Candidate::new(FoundResource::WarmContainer(entry.clone()), None));
             }

@@ -6,7 +6,7 @@
 //! that cannot be read are left alone. One failed removal does not stop the others; each is logged once, not in each
 //! pass.
 //!
-//! The reaper does not end runs whose holder is gone. The worker that takes such a run over ends it.
+//! The reaper does not end a run after its holder is gone. The worker that takes the run over ends it.
 
 mod act;
 mod decision;
@@ -49,7 +49,7 @@ pub struct Reaper {
     data_plane: DataPlane,
     store: Store,
     sandbox: Sandbox,
-    /// Worker in whose name the reaper acts.
+    /// Worker for which the reaper acts.
     worker: Worker,
     /// Runs that the configuration opens, without a request.
     configured: BTreeSet<RunId>,
@@ -72,7 +72,7 @@ impl Reaper {
     }
 
     /// Judges all resources once, and removes the dead ones. Concurrent passes are safe. Cancel safe: the next pass
-    /// finds a resource whose removal has begun.
+    /// finds a resource after its removal has begun.
     pub async fn pass(&self, mode: Mode) -> GcReport {
         if mode.act == GcMode::Apply {
             workspace::remove_forgotten(&self.sandbox.workspace_dir).await;

@@ -30,7 +30,7 @@ pub(super) enum KeepReason {
     Gateway(String),
     /// The container mirrors a repository, which only `sluice repo` removes.
     Repository(String),
-    /// The container is a third-party server of tools, whose process lives.
+    /// The container is a third-party server of tools with a live process.
     ToolServer(String),
 }
 

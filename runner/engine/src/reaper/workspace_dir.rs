@@ -20,7 +20,7 @@ pub(super) struct WorkspaceDir {
     pub(super) users: Vec<String>,
 }
 
-/// Lists all workspaces below `root`; none if there is no such directory. Entries with other names are skipped.
+/// Lists all workspaces below `root`; none if the directory does not exist. Entries with other names are skipped.
 pub(super) fn list(root: &Path) -> io::Result<Vec<WorkspaceDir>> {
     let entries = match fs::read_dir(root) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),

@@ -46,7 +46,7 @@ impl Relays {
     /// stored bundle.
     ///
     /// # Errors
-    /// [`RelayError::NoBundle`] if there is none, and those of [`Self::advance`].
+    /// [`RelayError::NoBundle`] without a stored bundle, and those of [`Self::advance`].
     pub async fn push_again(&self, run_id: &RunId) -> Result<RelayRecord, RelayError> {
         let no_relay = || RelayError::NoRelay { run_id: run_id.clone() };
         let attempt = self.store.relay(run_id).await?.ok_or_else(no_relay)?.attempt;

@@ -45,7 +45,7 @@ impl Relays {
         Ok(Some(OpenRelay { dir: self.dir.make(run_id, attempt)?, stored, record }))
     }
 
-    /// Returns whether all work of the agent is kept without its workspace, or there is none.
+    /// Returns whether all work of the agent is kept without its workspace, or the agent has left none.
     ///
     /// # Errors
     /// If the store fails, or the relay cannot be read.

@@ -40,12 +40,12 @@ impl GitHubAccess {
     /// Checks that a credential is configured: without one the commits of a run would reach no pull request.
     ///
     /// # Errors
-    /// If there is none, or a secret cannot be read.
+    /// If no credential is configured, or a secret cannot be read.
     pub fn check_credential(&self) -> Result<(), Error> {
         self.source()?.check_configured()
     }
 
-    /// Returns where the credential comes from, in words; `None` if there is none. A token comes before an App.
+    /// Returns where the credential comes from, in words; `None` without one. A token comes before an App.
     #[must_use]
     pub fn origin(&self) -> Option<&'static str> {
         match (&self.settings.token_file, &self.environment_token, &self.settings.app) {

@@ -123,7 +123,7 @@ pub enum InvalidRepo {
         #[source]
         source: runner_github::Error,
     },
-    /// The agent has no workspace of its own.
+    /// The agent does not have its own workspace.
     #[error(
         "relay_unsupported: runs of this agent are sessions of a gateway, whose workspace outlives them and is shared; \
          choose an agent with mode = \"ephemeral\""

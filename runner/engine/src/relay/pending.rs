@@ -1,4 +1,4 @@
-//! Continues relays whose runs have ended without them, and removes what nothing needs any more.
+//! Continues relays after their runs have ended without them, and removes what nothing needs any more.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use super::{
 
 /// Interval between two looks for relays that are due.
 const DUE_INTERVAL: Duration = Duration::from_secs(2);
-/// Interval between two removals of what is no longer kept.
+/// Interval between two removals of what is not kept any more.
 const REMOVAL_INTERVAL: Duration = Duration::from_secs(600);
 /// Most relays that are read at once.
 const MAX_DUE: u32 = 256;

@@ -7,10 +7,10 @@ use runner_store::StoredRelay;
 
 /// Number of relays that are continued at the same time.
 const ALL: usize = 8;
-/// Number of those whose repositories have the same host. One that does not answer leaves places to others.
+/// Number of those with repositories on the same host. One that does not answer leaves places to others.
 const OF_ONE_HOST: usize = 4;
 
-/// Attempt of a run, whose relay is continued.
+/// Attempt of a run with a relay to continue.
 pub(super) type RelayId = (RunId, u32);
 
 /// Places of the relays that are being continued, each with the host of its repository.

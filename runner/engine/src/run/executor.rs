@@ -85,7 +85,7 @@ impl<'r> RunExecutor<'r> {
         RunEnd { container: Some(container), completion }
     }
 
-    /// Returns the answer, or the reason why there is none. Reads the end of the last call from the data plane only
+    /// Returns the answer, or the reason why it is missing. Reads the end of the last call from the data plane only
     /// where the exit alone does not decide.
     async fn judge(&self, container: &ContainerExit) -> Result<String, Failure> {
         let judge = |last_call| outcome::container::judge(self.ctx.agent(), container, last_call);

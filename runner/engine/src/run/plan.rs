@@ -38,7 +38,7 @@ pub(super) struct SandboxParts<'p> {
 }
 
 impl RunContext<'_> {
-    /// Returns the grant of the run, whose calls arrive at `listener`.
+    /// Returns the grant of the run; its calls arrive at `listener`.
     pub(super) fn grant(&self, listener: Listener) -> RunGrant {
         let request = self.request();
         let agent = self.agent();

@@ -33,7 +33,7 @@ pub struct RunResult {
     pub container_exit: Option<ContainerExit>,
     /// True if a process in the container was killed for lack of memory; absent if that is not known.
     pub oom_seen: Option<bool>,
-    /// Answer, or the reason why there is none.
+    /// Answer, or the reason why it is missing.
     pub answer: Result<String, Failure>,
     /// Usage that the data plane counted; absent if the data plane did not report it.
     pub usage: Option<Usage>,

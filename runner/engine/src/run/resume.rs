@@ -1,4 +1,4 @@
-//! Resumes a run whose agent a previous worker may have started.
+//! Resumes a run after a previous worker may have started its agent.
 //!
 //! An agent is started at most once. The store records that it may run, before it is started. A worker that takes the
 //! run over then inspects the container itself. A container that was never started is removed, so that no previous
@@ -15,7 +15,7 @@ use super::{
     supervise::{AgentExit, RunningAgent},
 };
 
-/// State of a run whose agent a previous worker may have started.
+/// State of a run after a previous worker may have started its agent.
 pub(super) enum ResumeState {
     /// The agent runs.
     Running(RunningAgent),

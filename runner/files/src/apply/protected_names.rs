@@ -153,7 +153,7 @@ pub(super) const BEGINNINGS: &[(ProtectedBy, &str)] = &[
     // bash(1), "Invocation", and its completion; zsh(1), "Startup/Shutdown Files", with compiled forms such as
     // .zshrc.zwc.
     (SHELL, ".bash .zsh .zprofile .zlogin .zlogout"),
-    // Emacs manual, "Init File"; ESLint, Prettier and Stylelint, whose configuration is code or names plugins.
+    // Emacs manual, "Init File"; ESLint, Prettier and Stylelint: their configuration is code or names plugins.
     (
         EDITOR,
         ".emacs .vscode .eslintrc eslint.config. .prettierrc prettier.config. .stylelintrc stylelint.config.",

@@ -194,7 +194,7 @@ impl<'p> TemporaryFile<'p> {
 
 impl Drop for TemporaryFile<'_> {
     fn drop(&mut self) {
-        // After a rename there is no such name.
+        // After a rename the name is gone.
         if let Err(error) = unlinkat(self.parent, &self.name, AtFlags::empty())
             && error != Errno::NOENT
         {

@@ -1,6 +1,6 @@
-//! Manages the disk that a gateway writes to on this host: its state, and its socket. The disk is a workspace of its
-//! own. Where this host allows it, the workspace is a file system, which agents can fill without harm to anything else.
-//! Otherwise it is a directory whose size has to be watched.
+//! Manages the disk that a gateway writes to on this host: its state, and its socket. The disk is a separate workspace.
+//! Where this host allows it, the workspace is a file system, which agents can fill without harm to anything else.
+//! Otherwise it is a directory, and its size has to be watched.
 
 use std::{fs, io, path::PathBuf};
 

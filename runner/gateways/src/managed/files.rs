@@ -27,7 +27,7 @@ const PLUGIN_FILES: [(&str, &str); 4] = [
     (PLUGIN_MANIFEST, include_str!("../../../../services/openclaw-headers-plugin/openclaw.plugin.json")),
     ("package.json", include_str!("../../../../services/openclaw-headers-plugin/package.json")),
 ];
-/// Name of the plugin's manifest, which names the provider whose calls it handles.
+/// Name of the plugin's manifest, which says which provider's calls it handles.
 const PLUGIN_MANIFEST: &str = "openclaw.plugin.json";
 /// Name of the gateway's configuration, as OpenClaw calls it.
 const CONFIG_FILE: &str = "openclaw.json";
@@ -55,7 +55,7 @@ impl Files<'_> {
         Ok(socket::private_dir(&self.paths.config(), 0o755)?)
     }
 
-    /// Returns its token; creates one if there is none.
+    /// Returns its token; creates one if it is missing.
     pub(super) fn token(&self) -> Result<Secret, Error> {
         let path = self.paths.token();
         if !path.exists() {
@@ -79,7 +79,7 @@ impl Files<'_> {
         Ok(slots)
     }
 
-    /// Returns the name of the directory of its socket at the data plane; creates one if there is none.
+    /// Returns the name of the directory of its socket at the data plane; creates one if it is missing.
     pub(super) fn listener_dir(&self) -> Result<SocketDirName, Error> {
         let path = self.paths.dir().join("door");
         let known = fs::read_to_string(&path).ok();

@@ -1,6 +1,6 @@
 //! Monitors managed gateways, as long as `sluice up` runs. Ends a gateway that exceeds its disk limit, where no file
-//! system bounds it. Starts a gateway again whose file system was unmounted by a reboot. Leaves a gateway alone while a
-//! command holds its lock.
+//! system bounds it. Starts a gateway again after a reboot has unmounted its file system. Leaves a gateway alone while
+//! a command holds its lock.
 
 use std::time::Duration;
 

@@ -89,8 +89,7 @@ impl ManagedGateway<'_> {
     }
 }
 
-/// Returns an environment in which the gateway starts nothing of its own accord, nothing from elsewhere, and nothing
-/// twice.
+/// Returns an environment in which the gateway starts nothing by itself, nothing from elsewhere, and nothing twice.
 fn environment() -> [(&'static str, String); 13] {
     [
         ("HOME", "/workspace/home".to_owned()),

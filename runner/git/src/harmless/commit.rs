@@ -1,4 +1,4 @@
-//! commit writes a commit anew whose message or names have effects.
+//! commit writes a commit anew if its message or names have effects.
 //!
 //! The format is that of git's objects: headers, an empty line, and a message.
 
@@ -18,7 +18,7 @@ const PEOPLE: [&str; 2] = ["author ", "committer "];
 const PARENT: &str = "parent ";
 /// Beginning of the header that names the encoding of the message. Without it the message is UTF-8.
 const ENCODING: &str = "encoding ";
-/// Name of a person of whose name nothing is seen.
+/// Name for a person if nothing of the person's own name is seen.
 const NAMELESS: &str = "unknown";
 
 /// Returns `content` of a commit without effects and with the `replaced` parents; `None` if it can stay as it is. A new

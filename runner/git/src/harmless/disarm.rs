@@ -119,7 +119,7 @@ fn ends_with_gh(before: &str) -> bool {
     word.eq_ignore_ascii_case(b"gh") && !rest.last().is_some_and(u8::is_ascii_alphanumeric)
 }
 
-/// Returns whether a text begins with a number, whose first character may be encoded or escaped.
+/// Returns whether a text begins with a number. Its first character may be encoded or escaped.
 fn begins_number(after: &str) -> bool {
     after.trim_start_matches('\\').starts_with(|c: char| c.is_ascii_digit() || c == '%')
 }

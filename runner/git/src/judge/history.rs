@@ -54,7 +54,7 @@ pub(crate) struct ChangedEntry {
     pub(crate) id: Option<ObjectId>,
 }
 
-/// Repository whose objects are read, by their names alone.
+/// Repository from which objects are read, by their names alone.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ObjectReader<'h> {
     pub(crate) git: &'h Git,
@@ -182,7 +182,7 @@ fn chunks<'o>(objects: &[&'o SizedObject]) -> Vec<Vec<&'o SizedObject>> {
     chunks
 }
 
-/// Reads `<id> <kind> <size>`, or a line that says that there is no such object.
+/// Reads `<id> <kind> <size>`, or a line that says that the object is missing.
 #[expect(clippy::option_option, reason = "an unreadable line is not a missing object")]
 fn parse_size(line: &[u8]) -> Option<Option<SizedObject>> {
     if line.ends_with(b" missing") || line.ends_with(b" ambiguous") {

@@ -90,8 +90,7 @@ impl Mirror {
         self.fetched(&output, base)
     }
 
-    /// Removes branches that are gone at the remote and whose names leave no place for `base`: `a` and `a/b` cannot
-    /// both be.
+    /// Removes branches that are gone at the remote and block the name of `base`: `a` and `a/b` cannot both exist.
     async fn make_place(&self, base: &BaseBranch) -> Result<(), Error> {
         let command = self.git.command("for-each-ref", &self.repository).argument("--format=%(refname)");
         let listed = command.argument("refs/heads/").output().await?;

@@ -1,7 +1,7 @@
 //! program runs the host's git: one environment, few directories, and limits on time, memory and output.
 //!
-//! A command names the directories that it may read and write, and the one way to a remote that it may use. A thread of
-//! its own takes all other rights from itself before it starts git, which inherits that.
+//! A command names the directories that it may read and write, and the one way to a remote that it may use. A separate
+//! thread takes all other rights from itself before it starts git, which inherits that.
 
 mod command;
 mod confine;

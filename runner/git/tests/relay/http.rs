@@ -28,7 +28,7 @@ const KILLED_URL: &str = "RELAY_KILLED_URL";
 /// Variable with the branch that it fetches.
 const KILLED_BASE: &str = "RELAY_KILLED_BASE";
 
-/// Host whose remote is behind a server.
+/// Host with a remote behind a server.
 struct Hosted {
     world: World,
     server: GitServer,

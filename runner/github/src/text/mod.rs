@@ -108,7 +108,7 @@ impl PullRequestText {
         Ok(Self { title, body: body(&markdown(text), note, &footer.render()) })
     }
 
-    /// Composes title and body of a pull request whose text by the agent was left out.
+    /// Composes title and body of a pull request after the agent's text was left out.
     #[must_use]
     pub fn without(left_out: HoldsSecret, footer: &RunFooter<'_>) -> Self {
         let note = format!("The agent's text is left out: {left_out}.");

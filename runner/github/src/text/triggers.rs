@@ -36,7 +36,7 @@ pub(super) fn triggers(text: &str) -> BTreeSet<Trigger> {
     for view in [text, &shown] {
         let chars: Vec<char> = view.chars().collect();
         let all = (0..chars.len()).filter_map(|at| at_char(&chars, at));
-        // Markup that is escaped is none; words are read as they are shown.
+        // Escaped markup does not count; words are read as they are shown.
         let is_markup = |trigger: &Trigger| matches!(trigger, Html | Image | Alert | Footnote);
         found.extend(all.filter(|trigger| view == text || !is_markup(trigger)));
         if is_closing(view) {

@@ -1,4 +1,4 @@
-//! app gets tokens of a GitHub App, whose claims openssl verifies.
+//! app gets tokens of a GitHub App, and verifies its claims with openssl.
 
 use std::{sync::Arc, time::Duration};
 

@@ -19,7 +19,7 @@ pub(super) fn is_loopback(host: &str) -> bool {
 /// Returns the first of `found`, the addresses of `host`, if all of them may be called.
 ///
 /// # Errors
-/// [`ServerError::Address`] for the first that may not; [`ServerError::Unreachable`] if there is none.
+/// [`ServerError::Address`] for the first that may not; [`ServerError::Unreachable`] if the host has no address.
 pub(super) fn choose(
     host: &str,
     found: impl IntoIterator<Item = SocketAddr>,

@@ -45,7 +45,7 @@ impl Bearer {
         Self { connections, account, provider, sent: Mutex::default(), connection: Mutex::default() }
     }
 
-    /// Returns the connection whose credential the last request had.
+    /// Returns the connection with the credential of the last request.
     pub(super) fn connection(&self) -> Option<ConnectionId> {
         self.connection.lock().clone()
     }

@@ -66,7 +66,7 @@ impl fmt::Debug for HttpLink {
     }
 }
 
-/// Answer whose connection ends with it.
+/// Answer with its connection, which ends with it.
 struct HttpAnswer {
     response: Response<Incoming>,
     connection: AbortHandle,
@@ -129,7 +129,7 @@ impl HttpLink {
         self.session.lock().insert(VERSION, HeaderValue::from_static(version));
     }
 
-    /// Returns the connection whose credential the last request had, if it had one.
+    /// Returns the connection with the credential of the last request, if it had one.
     pub(crate) fn connection(&self) -> Option<ConnectionId> {
         self.bearer.as_ref()?.connection()
     }

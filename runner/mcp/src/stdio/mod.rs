@@ -86,7 +86,7 @@ enum LinkCommand {
     Forget(u64),
 }
 
-/// Request whose caller may leave.
+/// Request that its caller may leave.
 struct Awaited<'l> {
     commands: &'l mpsc::Sender<LinkCommand>,
     id: u64,

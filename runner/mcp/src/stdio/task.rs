@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 use super::{LinkCommand, LinkState, MAX_PENDING, RequestResult, answer_to_server, unasked::Unasked};
 use crate::{error::ServerError, frame::RpcFrame, lines::LineSplitter, text::quote};
 
-/// Most requests whose answers are awaited no more, and may still come.
+/// Most requests with answers that are awaited no more, and may still come.
 const MAX_FORGOTTEN: usize = 256;
 /// Bytes of standard error that are kept.
 const KEPT_STDERR: usize = 2 << 10;
@@ -46,7 +46,7 @@ pub(super) struct LinkTask {
     pub(super) stop: CancellationToken,
     pub(super) state: Arc<LinkState>,
     pub(super) pending: BTreeMap<u64, oneshot::Sender<RequestResult>>,
-    /// Requests whose answers may still come.
+    /// Requests with answers that may still come.
     pub(super) forgotten: VecDeque<u64>,
     pub(super) lines: LineSplitter,
     pub(super) unasked: Unasked,

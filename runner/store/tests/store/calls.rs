@@ -41,7 +41,7 @@ fn record(run: &str, seq: u64) -> ExchangeRecord {
     serde_json::from_value(record).unwrap()
 }
 
-/// Returns the line `seq` of the journal `j`, whose call began `seq` milliseconds after the epoch.
+/// Returns the line `seq` of the journal `j`; its call began `seq` milliseconds after the epoch.
 pub(crate) fn call(run: &str, seq: u64) -> JournalCall {
     let record = record(run, seq);
     let receipt = Receipt {

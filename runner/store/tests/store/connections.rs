@@ -1,4 +1,4 @@
-//! Tests connections, whose secrets are sealed before they come here, and the right to refresh one.
+//! Tests connections, with secrets that are sealed before they come here, and the right to refresh one.
 
 use std::time::Duration;
 

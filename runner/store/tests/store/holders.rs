@@ -125,7 +125,7 @@ impl Model {
             assert_eq!(take_over().await, None);
             return;
         }
-        // Postgres skips rows that are locked, as by a refused step whose rollback has not arrived.
+        // Postgres skips rows that are locked, as by a refused step before its rollback has arrived.
         let run = eventually("a released run is taken over", take_over).await;
         assert!(released.contains(run.run_id.as_str()), "{run:?} of {released:?}");
         self.claimed_by(worker, &run);

@@ -208,7 +208,7 @@ async fn older_schemas_are_summed_up(database: Database) {
         assert_eq!(sums, expected.into_iter().collect::<Vec<_>>(), "{schema}");
         assert_eq!((sums[0].1.calls, sums[0].1.input_tokens), (1, 3), "{schema}");
     }
-    // The same store, whose call was refused.
+    // The same store, with a refused call.
     let refused = fs::read_to_string(golden(23)).unwrap();
     let refused = refused.replace(r#"\"refusal\":null"#, r#"\"refusal\":\"rate_limited\""#);
     let (rows, end) = refused.trim_end().rsplit_once('\n').unwrap();

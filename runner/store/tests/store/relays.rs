@@ -51,7 +51,7 @@ async fn a_change_of_an_older_version_is_refused(database: Database) {
     let refused = store.change_relay(&cloned, &progress("failed", None)).await.unwrap_err();
     assert!(matches!(refused, Error::RelayChanged { .. }), "{refused:?}");
     assert_eq!(store.relay(&id("r1")).await.unwrap(), Some(collected.clone()));
-    // A try whose answer was lost is repeated, and changes nothing.
+    // A try is repeated after its answer was lost, and changes nothing.
     let again = store.change_relay(&cloned, &progress("collected", None)).await.unwrap();
     assert_eq!(again, collected);
     assert_eq!(store.present().await.unwrap().relays, [("collected".to_owned(), 1)]);

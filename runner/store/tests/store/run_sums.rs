@@ -24,7 +24,7 @@ fn failed(code: RunErrorCode) -> Vec<Transition> {
     vec![Transition::Withdraw(Failure::new(code, "so"))]
 }
 
-/// Ends a run of its own account, which waited for `wait` milliseconds.
+/// Ends a run that has its own account and waited for `wait` milliseconds.
 async fn end(database: &Database, run: &str, wait: i64, steps: Vec<Transition>) -> FencingToken {
     let store = database.open().await;
     let new = NewRun { account: account(&format!("acct-{run}")), ..order(run) };

@@ -88,7 +88,7 @@ pub struct Metrics {
     refreshes: Cells,
     /// Answers of tool servers that had a credential in them.
     credential_echoes: AtomicU64,
-    /// Accounts whose balance is below their floor.
+    /// Accounts with a balance below their floor.
     below_floor: AtomicU64,
     browsers: BrowserCounters,
     api: ApiTimes,
@@ -135,7 +135,7 @@ impl Metrics {
         self.starting_at_most.store(bound, Ordering::Relaxed);
     }
 
-    /// Counts a run whose container is being created or claimed, until [`Metrics::started_or_not`].
+    /// Counts a run while its container is being created or claimed, until [`Metrics::started_or_not`].
     pub fn starting(&self) {
         self.starting.fetch_add(1, Ordering::Relaxed);
     }
@@ -205,7 +205,7 @@ impl Metrics {
         self.credential_echoes.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Sets the number of accounts whose balance is below their floor.
+    /// Sets the number of accounts with a balance below their floor.
     pub fn set_below_floor(&self, accounts: u64) {
         self.below_floor.store(accounts, Ordering::Relaxed);
     }

@@ -21,7 +21,7 @@ pub struct GcCounts {
     pub removed: [u64; ResourceKind::ALL.len()],
     /// Dead resources that could not be removed.
     pub failed: [u64; ResourceKind::ALL.len()],
-    /// Resources whose owner is unknown.
+    /// Resources with an unknown owner.
     pub unknown: [u64; ResourceKind::ALL.len()],
 }
 

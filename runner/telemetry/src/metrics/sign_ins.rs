@@ -25,7 +25,7 @@ pub enum SignInResult {
 /// Fate of a browser's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CspReportFate {
-    /// Stored in a row, of its own or with others of the same.
+    /// Stored in its own row, or in one with others of the same.
     Kept,
     /// Left out: it was one of too many, or the store failed.
     Dropped,

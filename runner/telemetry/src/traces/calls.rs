@@ -37,7 +37,7 @@ const CURSOR_NAME: &str = "traces";
 const RETRY_DELAY: Duration = Duration::from_secs(1);
 /// Longest delay before the next attempt to read the journal.
 const MAX_RETRY_DELAY: Duration = Duration::from_secs(30);
-/// Number of runs whose trace context is remembered.
+/// Number of runs with a remembered trace context.
 const MAX_CONTEXTS: usize = 1024;
 
 type BoxedError = Box<dyn Error>;
@@ -280,7 +280,7 @@ const fn operation(route: Route) -> &'static str {
     }
 }
 
-/// Returns the provider whose conventions a route follows. The provider behind the upstream is unknown.
+/// Returns the provider that sets the conventions of a route. The provider behind the upstream is unknown.
 const fn provider(route: Route) -> &'static str {
     match route {
         Route::Messages | Route::CountTokens => "anthropic",

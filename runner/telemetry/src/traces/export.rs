@@ -35,7 +35,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_millis(1500);
 /// Item of the queue.
 #[derive(Debug)]
 enum QueuedSpans {
-    /// An ended run, whose spans are created from its record.
+    /// An ended run. Its spans are created from its record.
     Run(RunId),
     Span(Box<Span>),
 }
@@ -85,7 +85,7 @@ pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Trace
 }
 
 impl Traces {
-    /// Queues the spans of a run whose end is stored.
+    /// Queues the spans of a run after its end is stored.
     pub fn ended(&self, run_id: &RunId) {
         self.enqueue(QueuedSpans::Run(run_id.clone()));
     }

@@ -50,7 +50,7 @@ impl TraceContext {
         Self::of(&record.run, record.trace_parent())
     }
 
-    /// Returns the context of the run with this id; `None` if there is no such run.
+    /// Returns the context of the run with this id; `None` if the run does not exist.
     pub(super) async fn find(store: &Store, run_id: &RunId) -> Result<Option<Self>, Error> {
         let run = match store.run(run_id).await {
             Err(Error::Unknown { .. }) => return Ok(None),

@@ -16,7 +16,7 @@ pub(super) const INVALID_PARAMS: i32 = -32602;
 pub(super) const HEADER_MISMATCH: i32 = -32020;
 pub(super) const UNSUPPORTED_VERSION: i32 = -32022;
 
-/// Error of the protocol. A failed call is none.
+/// Error of the protocol. A failed call is not such an error.
 #[derive(Debug)]
 pub(super) struct RpcError {
     code: i32,

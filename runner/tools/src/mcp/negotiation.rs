@@ -1,7 +1,7 @@
 //! negotiation checks which version of the Model Context Protocol a message speaks.
 //!
-//! Older versions begin with a handshake, and a header repeats the version that it chose. Since version 2026-07-28 there
-//! is none: each request has its version, in the header and in `_meta`.
+//! Older versions begin with a handshake, and a header repeats the version that it chose. Since version 2026-07-28 each
+//! request has its version instead, in the header and in `_meta`.
 
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use platform_core::host_tools::mcp_request::{Asks, CAPABILITIES_KEY, McpRequest, VERSION_KEY};
@@ -75,7 +75,7 @@ pub(super) fn lifecycle(
     if let (Asks::Handshake(version), true) = (&request.asks, request.id.is_some()) {
         return check_handshake(header, version);
     }
-    // A notification has no version of its own.
+    // A notification does not have its own version.
     let own = request.version.as_deref().filter(|_version| request.id.is_some());
     let header = match header {
         Some(None) => {
@@ -135,7 +135,7 @@ fn check_routing_headers(method: &str, request: &McpRequest) -> Result<(), Refus
     Ok(())
 }
 
-/// Checks the version that a request has of its own.
+/// Checks a request's own version.
 fn check_own_version(
     header: Option<&str>,
     version: &str,

@@ -43,7 +43,7 @@ impl RunStatus {
         let run_id = run_id.or_else(|| call.run_id.clone());
         let run_id =
             run_id.ok_or_else(|| ToolError::new(ToolCode::InvalidArguments, "`run_id` is missing"))?;
-        // A run of another account is no other than one that does not exist.
+        // A run of another account looks like one that does not exist.
         let unknown = || ToolError::new(ToolCode::NotFound, format!("the account has no run {run_id}"));
         let run = match self.store.run(&run_id).await {
             Ok(run) if run.account == call.account => run,

@@ -48,7 +48,7 @@ async fn asked(world: &World, call: RawCall, call_id: &str) -> JoinHandle<Answer
     answer
 }
 
-/// Returns the data plane's id of call `c1` of run `r1`; a text that is none if there is no such call.
+/// Returns the data plane's id of call `c1` of run `r1`; a text that is not an id if the call does not exist.
 async fn call_of(world: &World) -> String {
     let call = world.store.tool_call(&id("r1"), 0, "c1").await.unwrap();
     call.map_or_else(|| "none".to_owned(), |call| call.call)

@@ -34,7 +34,7 @@ async fn add(world: &World, scope: &str, secret: &str) -> String {
     add_until(world, scope, secret, None).await
 }
 
-/// Adds a connection whose token ends at a time.
+/// Adds a connection with a token that ends at a time.
 async fn add_until(world: &World, scope: &str, secret: &str, expires: Option<UnixMillis>) -> String {
     let place = ConnectionPlace {
         account: AccountId::parse("acct-1").unwrap(),

@@ -80,7 +80,7 @@ impl McpDouble {
         double
     }
 
-    /// Returns the settings of the server `notes`, whose tool `add` may be used.
+    /// Returns the settings of the server `notes`; its tool `add` may be used.
     pub(crate) fn settings(&self, more: &str) -> String {
         format!("[tools.servers.notes]\nurl = '{}'\ntools = ['add', 'get']\n{more}\n", self.url)
     }

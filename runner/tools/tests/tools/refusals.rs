@@ -76,7 +76,7 @@ fn denied() -> Vec<BadCall> {
     ]
 }
 
-/// Returns calls whose text is wrong.
+/// Returns calls with a wrong text.
 fn invalid() -> Vec<BadCall> {
     let deep = format!("{{\"number\":{}1{}}}", "[".repeat(60), "]".repeat(60));
     let bomb = format!("{{\"number\":{}", "{\"a\":".repeat(40_000));

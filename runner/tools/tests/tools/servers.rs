@@ -16,7 +16,7 @@ fn account(name: &str) -> AccountId {
     AccountId::parse(name).unwrap()
 }
 
-/// Starts a world with a server that has `settings`, and whose tools are accepted.
+/// Starts a world with a server that has `settings` and accepted tools.
 async fn accepted(settings: &str) -> (World, McpDouble) {
     let double = McpDouble::start().await;
     let world = World::with_config(&double.settings(settings)).await;

@@ -84,7 +84,7 @@ impl Answer {
         self.headers.get(header::OUTCOME).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// Returns the connection whose credential was used; empty if none was.
+    /// Returns the connection with the credential that was used; empty if none was.
     pub(crate) fn connection(&self) -> &str {
         self.headers.get(header::CONNECTION).map_or("", |value| value.to_str().unwrap())
     }
@@ -138,7 +138,7 @@ impl World {
         Self::with_config("").await
     }
 
-    /// Starts a gateway whose configuration has `config` besides its socket.
+    /// Starts a gateway with `config` in its configuration, besides its socket.
     pub(crate) async fn with_config(config: &str) -> Self {
         let world = Self::unserved(config).await;
         world.serve();

@@ -14,7 +14,7 @@ use crate::{
     remote::{Remote, git, run},
 };
 
-/// Longest wait for the removal of a tree whose time is over.
+/// Longest wait for the removal of a tree after its time is over.
 const REMOVAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 #[test]

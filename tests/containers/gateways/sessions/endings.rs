@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::{AGENT, Sessions, answer, code};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Model whose answer takes longer than any test: what ends before was stopped.
+/// Model that answers for longer than any test: what ends before was stopped.
 const LONG: &str = "fake-words4000-gap50ms";
 
 /// Each failure has the same name in both protocol versions, and costs one call.

@@ -26,14 +26,14 @@ fn slots() -> impl Iterator<Item = String> {
     (1..=SLOTS).map(|slot| format!("{slot:032x}"))
 }
 
-/// A scripted gateway, and a world whose agent's runs are sessions of it.
+/// A scripted gateway, and a world where the agent's runs are sessions of it.
 struct Sessions {
     world: World,
     gateway: ScriptedGateway,
 }
 
 impl Sessions {
-    /// Starts a gateway whose calls are attributed to runs by `attribution`. The agent's entry ends with `more`.
+    /// Starts a gateway, and attributes its calls to runs by `attribution`. The agent's entry ends with `more`.
     async fn of(dialect: Dialect, attribution: &str, more: &str) -> Self {
         let gateway = ScriptedGateway::start(dialect).await;
         let mut world = World::start().await;

@@ -163,7 +163,7 @@ async fn a_link_signs_in_once() {
     there.end().await;
 }
 
-/// A page of another origin that knows a code could sign the person in as a principal of its own.
+/// A page of another origin that knows a code could sign the person in as its own principal.
 #[tokio::test]
 async fn only_an_own_page_redeems_a_link() {
     let there = Served::with("").await;

@@ -66,7 +66,7 @@ async fn followers_get_each_event_once() {
     assert!(events[0].1["at"].as_str().unwrap().ends_with('Z'), "{events:?}");
     assert_eq!(stored(&other), events);
     assert_eq!(stored(&late), events[2..]);
-    // A client that reconnects gets the rest, and one that has all of it learns that there is no more.
+    // A client that reconnects gets the rest, and one that has all of it learns that nothing more comes.
     let last = |id: usize| there.api.clone().with_header("last-event-id", &id.to_string());
     assert_eq!(received(&last(3), PATH).await, events[3..]);
     assert_eq!(last(events.len()).get(PATH).await.status, 204);
@@ -106,7 +106,7 @@ async fn a_caller_holds_so_many_streams() {
     }
     let refused = follow(&there.api).await.whole().await.unwrap();
     assert_eq!((refused.status.as_u16(), &refused.json()["code"]), (429, &json!("too_many_streams")));
-    // Another caller has streams of its own.
+    // Another caller has its own streams.
     let operator = there.principal(&["op", "--account", "acct-1", "--role", "operator"]).await;
     assert_eq!(follow(&operator).await.status, 200);
     drop(open.pop());

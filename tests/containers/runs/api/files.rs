@@ -166,7 +166,7 @@ async fn files_are_for_the_runs_account() {
         assert_problem(&get(&there.api, path).await, 401, "unauthenticated");
         assert_eq!(get(&owner, path).await.status, 200, "control: {path}");
     }
-    // A run without files, and one whose files are gone.
+    // A run without files, and one after the removal of its files.
     let order = json!({ "agentId": "test:sh", "model": "fake", "input": "q" });
     let without = owner.post("/api/v1/runs", &order).await.json()["runId"].as_str().unwrap().to_owned();
     ended(&owner, &without).await;

@@ -1,5 +1,5 @@
-//! Tests chats whose processes are killed between any two events of the answer. The client resumes, and nothing is lost
-//! or repeated: what it reads is what is stored.
+//! Tests chats while their processes are killed between any two events of the answer. The client resumes, and nothing
+//! is lost or repeated: what it reads is what is stored.
 
 use std::{fs, net::SocketAddr, os::unix::process::ExitStatusExt, path::PathBuf, time::Duration};
 
@@ -47,11 +47,11 @@ fn steps() -> Vec<(Value, &'static str)> {
 
 /// Whole answer of the agent.
 const ANSWER: &str = r#"[Let me look.]<"a" "sh" {"n":1}: "out"><"b" "sh" {"n":1}: "out">[It is done]"#;
-/// Lease that is as short as it may be, so that a run whose worker died is soon taken over.
+/// Lease that is as short as it may be, so that a run is soon taken over after its worker died.
 const LEASE: &str = "[worker]\nlease_duration = '1s'\n";
 const SETTINGS: &str = "stream = 'answer'\nrun_timeout = '110s'";
 
-/// Chat whose processes may die.
+/// Chat with processes that may die.
 struct Chat {
     world: World,
     api: Agent,
@@ -66,7 +66,7 @@ impl Chat {
         Self { world, api: Agent::over_tcp(address).searched(), address }
     }
 
-    /// Starts a world whose agent takes each of its steps when it is let go.
+    /// Starts a world with an agent that takes each of its steps when it is let go.
     async fn of_steps() -> Self {
         let waits = |n: usize| format!("until [ -e go-{n} ]; do sleep 0.02; done; ");
         let lines = steps().into_iter().map(|(line, _)| prints(&[line])).enumerate();

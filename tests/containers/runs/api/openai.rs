@@ -46,7 +46,7 @@ fn assert_error(answer: &Answer, status: u16, code: &str) {
     assert_eq!(answer.headers["content-type"], "application/json");
 }
 
-/// Settings of an entry whose runs name no model.
+/// Settings of an entry for runs that name no model.
 const NO_MODEL: &str = "model = 'fake'";
 
 async fn served(script: &str, more: &str) -> (Served, Agent) {

@@ -65,7 +65,7 @@ async fn an_overview_equals_receipts_and_runs() {
     assert_eq!((sum(&overview["waits"]["groups"], "runs"), &overview["failures"]), (2, &json!([])));
     assert_eq!(overview["approvals"], json!({ "waiting": 0, "oldestAt": null }));
 
-    // Each range has these figures, in spans of its own.
+    // Each range has these figures, in its own spans.
     for (range, spans) in RANGES {
         let seen = owner.get(&format!("/api/v1/ai/overview?range={range}")).await.json();
         let rows = [&seen["byTime"], &seen["runs"]].map(|rows| rows.as_array().unwrap().len());

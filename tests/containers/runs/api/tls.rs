@@ -17,7 +17,7 @@ use tokio::{
 /// Runs of the account, which need a token.
 const RUNS: &str = "/api/v1/runs";
 
-/// World whose API has TLS on all addresses of this host.
+/// World with TLS for its API on all addresses of this host.
 struct Secured {
     world: World,
     up: Up,

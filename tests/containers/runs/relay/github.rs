@@ -12,7 +12,7 @@ use crate::{
     sandbox::shell_agent,
 };
 
-/// World whose runs work on a repository of a GitHub.
+/// World with runs that work on a repository of a GitHub.
 pub(super) struct Hosted {
     pub(super) world: World,
     pub(super) host: GitHost,
@@ -20,7 +20,7 @@ pub(super) struct Hosted {
 }
 
 impl Hosted {
-    /// Starts a world whose agent runs `script`, with more settings.
+    /// Starts a world with an agent that runs `script`, and with more settings.
     pub(super) async fn with(script: &str, settings: &str) -> Self {
         let host = GitHost::start().await;
         let remote = host.repository("app");

@@ -12,7 +12,7 @@ use runner_git::{
 
 use super::{BRANCH, Scene, bundle, order};
 
-/// Scene with a remote, whose repository the agent has got.
+/// Scene with a remote; the agent has got its repository.
 struct Cloned {
     scene: Scene,
     git: Git,

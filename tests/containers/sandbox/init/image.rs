@@ -56,7 +56,7 @@ async fn leftover_processes_do_not_keep_a_container() {
 
 #[tokio::test]
 async fn an_agent_that_attacks_init_harms_itself() {
-    // As the first process it is out of reach: the kernel lets no process of its own namespace kill or stop it.
+    // As the first process it is out of reach: the kernel lets no process of the same namespace kill or stop it.
     let attack = "for signal in KILL STOP SEGV ABRT; do kill -$signal 1; done; sleep 0.1; echo there; exit 5";
     let container = Container::start(&[], &["bash", "-c", attack]).await;
     assert_eq!(container.exit_code().await, 5);

@@ -16,7 +16,7 @@ const CLOSED_SLOT: &str = "2123456789abcdef0123456789abcdef";
 /// Trace of r1, withdrawn.
 const WITHDRAWN_TRACE: &str = "7bf92f3577b34da6a3ce929d0e0e4736";
 const WITHDRAWN_SLOT: &str = "3123456789abcdef0123456789abcdef";
-/// Slot of r4, whose tokens are revoked.
+/// Slot of r4; its tokens are revoked.
 const REVOKED_SLOT: &str = "5123456789abcdef0123456789abcdef";
 /// Trace that is registered for no run.
 const NO_TRACE: &str = "8bf92f3577b34da6a3ce929d0e0e4736";

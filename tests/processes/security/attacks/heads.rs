@@ -99,7 +99,7 @@ async fn unfinished_heads_hold_bounded_memory() {
         let mut rest = Vec::new();
         let closed = timeout(PATIENCE, open[heads / 2].read_to_end(&mut rest)).await;
         assert!(closed.is_ok(), "one of the older ones is closed");
-        // Others are served, also one whose head comes in two pieces.
+        // Others are served, also one with a head in two pieces.
         let call = Raw::post(CHAT, &chat_body("fake", Answering::Whole))
             .header("x-run-token", &token("shared", 0, "new", 3600));
         let mut wire = agent.connect().await.unwrap();
@@ -148,8 +148,8 @@ async fn bytes_behind_a_running_call_are_counted() {
     assert_eq!(head_bytes(&world).await, 0);
 }
 
-/// A client sends bytes that are not a request; the refusal is in Sluicegate's words, with a record of the run whose
-/// socket it is, or of no run.
+/// A client sends bytes that are not a request; the refusal is in Sluicegate's words, with a record of the run that the
+/// socket belongs to, or of no run.
 #[tokio::test]
 async fn bytes_that_are_no_request_are_recorded() {
     let (world, run, shared) = limited("16 MiB", "64 MiB").await;

@@ -1,6 +1,6 @@
-//! Every known attack on the data plane, by family: one table each, whose rows are data. Each row is withstood. Each
-//! has a control that shows that it is an attack. Either the predecessor's template lets it through, or the upstream
-//! takes it without Sluicegate in between. Else the same request passes without the offending piece.
+//! Every known attack on the data plane, by family: one table each, with rows of data. Each row is withstood. Each has
+//! a control that shows that it is an attack. Either the predecessor's template lets it through, or the upstream takes
+//! it without Sluicegate in between. Else the same request passes without the offending piece.
 //!
 //! The fields of a body are tested one by one beside the code; the tests here run over a real socket.
 

@@ -12,7 +12,7 @@ const RESERVED: &str = "$serde_json::private::RawValue";
 const LAYERS: usize = 20;
 const ARRAYS: usize = 100;
 
-/// Returns a text whose strings nest `layers` times.
+/// Returns a text with strings that nest `layers` times.
 fn nest(layers: usize) -> String {
     let arrays = |inner: &str| format!("{}{inner}{}", "[".repeat(ARRAYS), "]".repeat(ARRAYS));
     (0..layers).fold(arrays("0"), |inner, _| {

@@ -23,7 +23,7 @@ const RATE: u64 = 200;
 /// Tokens of a whole answer.
 const TOKENS: u64 = 1000;
 
-/// A model whose rate an operator has set.
+/// A model with a rate that an operator has set.
 const SET: &str = "[models.set]\ntokens_per_second = 2000";
 
 async fn in_front_of(scripted: &RawScriptedUpstream) -> (World, Run) {

@@ -1,5 +1,5 @@
-//! Attacks on the places of sockets: an agent writes to the directory of its own socket, or control would give one
-//! directory to two owners.
+//! Attacks on the places of sockets: an agent writes to its own socket's directory, or control would give one directory
+//! to two owners.
 
 use std::{
     fs,

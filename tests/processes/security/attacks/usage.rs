@@ -1,6 +1,5 @@
 //! Attacks on usage: an agent, or a careless upstream, would have it recorded as less or as more than it is. Each row
-//! is an answer of an upstream. The control beside it is the same upstream without the hostile part, whose usage is
-//! exact.
+//! is an answer of an upstream. The control beside it is the same upstream without the hostile part, with exact usage.
 
 use bench::upstream::ScriptedUpstream;
 use harness::{RawScriptedUpstream, World, grant};
@@ -79,7 +78,7 @@ fn response(echo: &str) -> String {
     )
 }
 
-/// Builds a chat whose model says [`TEXT`], with `before` and `after` around it.
+/// Builds a chat in which the model says [`TEXT`], with `before` and `after` around it.
 fn chat(before: &str, after: &str) -> String {
     format!("{before}data: {{\"choices\":[{{\"delta\":{{\"content\":\"{TEXT}\"}}}}]}}\n\n{after}")
 }
@@ -272,8 +271,8 @@ async fn in_front_of(scripted: &RawScriptedUpstream) -> World {
     World::in_front_of(ScriptedUpstream::start().await.unwrap(), &scripted.base_url(), "").await
 }
 
-/// A client calls models whose answers hide usage in other text; the record has usage as the upstream counted it. Usage
-/// that was not counted is estimated at no more than the call had reserved.
+/// A client calls models with answers that hide usage in other text; the record has usage as the upstream counted it.
+/// Usage that was not counted is estimated at no more than the call had reserved.
 #[tokio::test]
 async fn usage_is_booked_for_what_it_is() {
     let scripted = RawScriptedUpstream::start().await;

@@ -85,7 +85,7 @@ impl Collected {
         self.note(at.span().start().line, segments);
     }
 
-    /// Notes the paths inside a macro call, whose syntax is unknown.
+    /// Notes the paths inside a macro call, which has an unknown syntax.
     fn note_tokens(&mut self, tokens: TokenStream) {
         let mut path: Vec<Ident> = Vec::new();
         let mut colons = 0;

@@ -82,7 +82,7 @@ pub fn of_module(module: &[String], file: &SourceFile) -> Result<Vec<Import>, Er
     Ok(imports)
 }
 
-/// Returns the names that a root file gives to paths of its own crate, such as by `pub use self::config::Config`.
+/// Returns the names that a root file gives to paths of its crate, such as by `pub use self::config::Config`.
 ///
 /// # Errors
 /// If the file does not parse.

@@ -100,7 +100,7 @@ pub(super) fn names(repository: &Repository) -> Result<Section, Error> {
     Ok(Section { title: "Type names with many meanings", rows: most_first(counts, names::MEANINGS + 1) })
 }
 
-/// Counts the constants whose names say too little.
+/// Counts the constants with names that say too little.
 pub(super) fn constants(repository: &Repository) -> Result<Section, Error> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for file in repository.product() {

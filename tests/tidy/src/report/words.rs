@@ -17,7 +17,7 @@ use crate::{
     sources::Repository,
 };
 
-/// Documents whose length is watched.
+/// Documents that are watched for their length.
 const DOCUMENTS: [&str; 3] = ["README.md", "ARCHITECTURE.md", "SECURITY.md"];
 
 /// Measures the comments of shipped crates, tests inside them too.

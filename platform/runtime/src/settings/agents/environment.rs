@@ -87,7 +87,7 @@ pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Template> {
     section.values("environment", doc, |name, value| error(name, value).map_or(Ok(()), Err))
 }
 
-/// Returns the reason why a container cannot have this variable, whose value has no placeholders.
+/// Returns the reason why a container cannot have this variable; its value has no placeholders.
 pub(in crate::settings) fn literal_error(name: &str, value: &str) -> Option<String> {
     error(name, &Template::literal(value))
 }

@@ -2,7 +2,7 @@
 
 use super::{Volume, parse};
 
-/// Returns the file of a gateway with two agents, whose entries have these `volumes`.
+/// Returns the file of a gateway with two agents that have these `volumes` in their entries.
 fn file(first: &str, second: &str) -> String {
     let agent = |name: &str, volumes: &str| {
         format!("[agents.'a:{name}']\nmode = 'gateway'\ngateways = ['g']\nvolumes = [{volumes}]\n")

@@ -11,7 +11,7 @@ fn error(text: &str) -> String {
 
 #[test]
 fn no_limit_can_be_zero() {
-    // Settings whose documentation gives zero a meaning.
+    // Settings with a documented meaning of zero.
     const MEAN_SOMETHING: [&str; 15] = [
         "agents.*.warm_pool_size",
         "billing.markup",

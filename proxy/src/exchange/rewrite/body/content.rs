@@ -16,7 +16,7 @@ use super::{
 };
 use crate::policy::{BARE_ID, Rejection};
 
-/// Facts about an object whose members are not all read yet.
+/// Facts about an object before all its members are read.
 #[derive(Default)]
 struct ObjectFacts<'a> {
     kind: Option<Cow<'a, [u8]>>,
@@ -72,7 +72,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Reads the value of `member`, whose strings have this `meaning`.
+    /// Reads the value of `member`; its strings have this `meaning`.
     pub(super) fn content(&mut self, meaning: StringMeaning, member: Member<'a>) -> Result<(), Rejection> {
         let mut facts = ObjectFacts::default();
         self.content_member(meaning, member, &mut facts)?;

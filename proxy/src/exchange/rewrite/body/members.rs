@@ -92,7 +92,7 @@ fn inside_text(name: &[u8]) -> MemberRule {
         | b"caller"
         | b"reasoning_details"
         | b"transformations" => MemberRule::Opaque,
-        // Results of a call whose kind was granted.
+        // Results of a call of a granted kind.
         b"action" | b"actions" | b"operation" | b"environment" => MemberRule::Opaque,
         _ => MemberRule::Walk(StringMeaning::Text),
     }

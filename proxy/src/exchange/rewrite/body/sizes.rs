@@ -6,7 +6,7 @@ use platform_core::route::Route;
 
 use super::{Checked, fields::Size};
 
-/// Tokens reserved for a compaction, whose length no field of the API limits. The models that offer the route write no
+/// Tokens reserved for a compaction: no field of the API limits its length. The models that offer the route write no
 /// longer answers.
 const LONGEST_COMPACTION: u64 = 128_000;
 
@@ -67,8 +67,7 @@ impl Sizes {
         }
     }
 
-    /// Returns the most tokens of an answer of a run whose answers may have `allowed`. A compaction may be longer than
-    /// that.
+    /// Returns the most tokens of an answer, where the run allows `allowed`. A compaction may be longer than that.
     pub(crate) fn most_output(&self, route: Route, allowed: u64) -> u64 {
         match route {
             Route::Compact => allowed.max(LONGEST_COMPACTION),

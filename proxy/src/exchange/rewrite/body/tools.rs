@@ -2,9 +2,9 @@
 //! grant. A member that is not a function's is enough to make another tool of it. LiteLLM drops the `type` on
 //! the way to Gemini and goes by `googleSearch` or `urlContext` beside it.
 //!
-//! A `namespace` groups tools and reaches as far as they do, and the agent itself runs a `tool_search` whose `execution`
-//! is `client`. Codex sends both. LiteLLM 1.106 offers a model the name of a namespace with those of its tools, so a
-//! list of allowed tools has to name both.
+//! A `namespace` groups tools and reaches as far as they do, and the agent itself runs a `tool_search` with the
+//! `execution` `client`. Codex sends both. LiteLLM 1.106 offers a model the name of a namespace with those of its
+//! tools, so a list of allowed tools has to name both.
 //!
 //! A run may be granted some tools only, by name; one that runs elsewhere is named by its type. A tool that matches
 //! none of them is refused, also with the capability that it needs. This restricts only the tools that a model is
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::policy::{Label, Reason, Rejection};
 
-/// Prefix of names under which LiteLLM runs tools of its own.
+/// Prefix of names under which LiteLLM runs its own tools.
 const RESERVED: &[u8] = b"litellm_";
 
 #[derive(Default)]
@@ -76,7 +76,7 @@ impl<'a> Walk<'a, '_> {
         Ok(tool.ungranted)
     }
 
-    /// Reads one tool, or the part of one that describes the function. Null is none and needs no name.
+    /// Reads one tool, or the part of one that describes the function. Null is not a tool and needs no name.
     fn tool_part(&mut self, member: &Member<'a>) -> Result<CheckedTool<'a>, Rejection> {
         match self.cursor.value()? {
             JsonValue::Null => Ok(CheckedTool::IDENTIFIED),

@@ -14,7 +14,7 @@ use runner_audit::advice::{self, Advice, Setting};
 
 use crate::commands::{command_lines::words, parses};
 
-/// Returns a refused call of an account whose name needs quotes in a shell.
+/// Returns a refused call of an account with a name that needs quotes in a shell.
 fn record(refusal: Refusal, rule: Option<&str>) -> ExchangeRecord {
     ExchangeRecord {
         ts: "2026-11-21T08:30:00.000000Z".to_owned(),

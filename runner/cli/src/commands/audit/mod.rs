@@ -74,7 +74,7 @@ Exit codes: 0 the call has ended, 1 the run was closed before it made a call, or
     /// Verify that no record was changed, removed, inserted or rewritten
     ///
     /// Recomputes the sequence and the hash chain, and compares them with the records that consumers acknowledged. A
-    /// journal that was rewritten as a whole, or whose end is missing, looks valid by itself. To detect this, keep the
+    /// journal that was rewritten as a whole, or that lost its end, looks valid by itself. To detect this, keep the
     /// printed cursor in another place and pass it to the next check.
     #[command(after_help = "\
 Examples:

@@ -25,7 +25,7 @@ use super::{
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
-    /// Add a connection, whose secret is read from a file or standard input
+    /// Add a connection, and read its secret from a file or standard input
     ///
     /// The secret is sealed with the first key of `connections.key_file`. No command shows it again.
     #[command(after_help = "\

@@ -182,7 +182,7 @@ fn events() -> VecDeque<Bytes> {
     said.chain(ends).map(event).chain([Bytes::from_static(b"data: [DONE]\n\n")]).collect()
 }
 
-/// Body whose pieces come at the model's pace.
+/// Body that sends its pieces at the model's pace.
 struct Words {
     pieces: VecDeque<Bytes>,
     pace: Duration,

@@ -178,7 +178,7 @@ pub(super) struct Misused(pub(super) String);
 #[error("{0}")]
 pub(super) struct Unknown(pub(super) String);
 
-/// Error for a run whose files may still change.
+/// Error for a run that may still change its files.
 #[derive(Debug, thiserror::Error)]
 #[error("{run_id} is {state}: do this when it has ended (`sluice runs wait {run_id}`)")]
 pub(super) struct NotEnded {

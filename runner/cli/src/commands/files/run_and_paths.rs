@@ -34,7 +34,7 @@ impl RunAndPaths {
     /// Finds the run in `store`.
     ///
     /// # Errors
-    /// If a word is not an id or path, several runs have the given part, there is no run yet, or the store fails.
+    /// If a word is not an id or path, several runs have the given part, no run exists yet, or the store fails.
     pub(super) async fn in_store(self, store: &Store) -> Result<ChosenFiles, Error> {
         let Self { run, mut paths, last } = self;
         let word = run.unwrap_or_default();

@@ -66,7 +66,7 @@ async fn push(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     Ok(if record.stage.is_pending() { Exit::TryAgain } else { exit_after_run(&record) })
 }
 
-/// Returns the exit code of a command whose run has succeeded. `sluice up` goes on with commits that are pending.
+/// Returns the exit code of a command after its run has succeeded. `sluice up` goes on with commits that are pending.
 pub(super) const fn exit_after_run(record: &RelayRecord) -> Exit {
     if record.stage.can_restart() { Exit::Failure } else { Exit::Success }
 }

@@ -44,7 +44,7 @@ Exit codes: 69 the remote cannot be fetched, 75 the fetch takes longer and goes 
     Refresh(refresh::Arguments),
     /// Remove a mirrored repository with its container and its volume
     ///
-    /// No container may have the volume mounted: end its runs, and gateways whose agents name it, first.
+    /// No container may have the volume mounted: end its runs, and gateways with agents that name it, first.
     #[command(after_help = "Example:\n  sluice repo rm web")]
     Rm(NameArgument),
 }

@@ -81,7 +81,7 @@ pub(super) struct Arguments {
     /// Account that pays
     #[arg(long, default_value = "local", value_name = "ACCOUNT")]
     account: AccountId,
-    /// User on whose behalf the agent runs, for the upstream's records
+    /// User for whom the agent runs, for the upstream's records
     #[arg(long, value_name = "ID")]
     user: Option<ExternalId>,
     /// Id of the run [default: a new id]

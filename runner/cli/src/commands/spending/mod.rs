@@ -19,7 +19,7 @@ use super::{
     run_reference::{self, RunReference},
 };
 
-/// Run or account whose budget a command reads or changes.
+/// Owner of the budget that a command reads or changes: a run or an account.
 #[derive(clap::Args, Debug, Clone)]
 #[group(multiple = false)]
 pub(super) struct BudgetOwner {
@@ -72,7 +72,7 @@ impl BudgetOwner {
     /// Returns the selected run, if one is selected.
     ///
     /// # Errors
-    /// If several runs have the given part, there is no run yet, or the proxy or the store fails.
+    /// If several runs have the given part, no run exists yet, or the proxy or the store fails.
     pub(super) async fn run_id(
         &self,
         context: &Context,

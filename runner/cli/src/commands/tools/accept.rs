@@ -30,7 +30,7 @@ pub(in crate::commands) struct Arguments {
     /// Digest of a definition that was shown: accepts that one alone. May be repeated
     #[arg(long = "digest", value_name = "DIGEST", value_parser = parse_digest, conflicts_with = "yes")]
     digests: Vec<String>,
-    /// Account whose session with the server is used
+    /// Use this account's session with the server
     #[arg(long, default_value = "local", value_name = "ACCOUNT")]
     account: AccountId,
     /// Print JSON instead of text; accepts only with `--digest` or `--yes`

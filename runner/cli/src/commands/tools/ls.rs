@@ -20,7 +20,7 @@ pub(in crate::commands) struct Arguments {
     /// Print JSON, with the schema of the arguments, instead of a table
     #[arg(long)]
     json: bool,
-    /// Account whose sessions with third-party servers are used
+    /// Use this account's sessions with third-party servers
     #[arg(long, default_value = "local", value_name = "ACCOUNT")]
     account: AccountId,
 }
@@ -110,7 +110,7 @@ fn may(account: &Account, tool: &ToolName) -> bool {
     account.host_tools.as_ref().is_none_or(|tools| tools.contains(tool))
 }
 
-/// Returns the entries of accounts whose runs may call `tool`, or may not.
+/// Returns the entries of accounts that may call `tool` in their runs, and of those that may not.
 fn accounts_of<'s>(settings: &'s Settings, tool: &ToolName) -> (Vec<&'s str>, Vec<&'s str>) {
     let named = settings.accounts.named.iter().map(|(id, account)| (AccountId::as_str(id), account));
     let entries = named.chain([(OTHERS, &settings.accounts.any)]);

@@ -44,7 +44,7 @@ Examples:
     /// Call a host tool as an operator, for an account, and print its result
     ///
     /// The tool runs in this process, with the credentials of this installation, and its effect is real. No run calls
-    /// it, so neither lists nor limits apply, and there is no record.
+    /// it, so neither lists nor limits apply, and the call is not recorded.
     #[command(after_help = "\
 Examples:
   sluice tools test core__get_current_time '{}'

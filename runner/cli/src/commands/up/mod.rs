@@ -114,7 +114,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
     Ok(Exit::Success)
 }
 
-/// Looks at settings whose faults would show only later: a wrong file is found now, and not by the first agent.
+/// Looks for faults of settings that would show only later: a wrong file is found now, and not by the first agent.
 fn check_settings(settings: &Settings) -> Result<(), Error> {
     settings.connections.key_file.as_ref().map(SealingKeys::read).transpose()?;
     warn_of_ignored_settings(&settings.telemetry);
@@ -167,7 +167,7 @@ fn reloader(
     }
 }
 
-/// Serves the API until the stop; waits for that if there is no API.
+/// Serves the API until the stop; waits for the stop if `api` is `None`.
 async fn serve_api(
     context: &Context,
     api: Option<Api>,

@@ -487,7 +487,7 @@ proptest! {
         if stored_run.state.is_final() {
             assert!(matches!(resource, FoundResource::Row(_)) || its_row.is_some(), "without a row: {resource:?}, {why:?}");
         } else {
-            // The one exception is an earlier epoch's container whose row says that it is removed.
+            // The one exception is an earlier epoch's container that is removed according to its row.
             let FoundResource::Container(found) = &resource else { panic!("{resource:?} of a run that is {}", stored_run.state) };
             assert!(found.epoch() < stored_run.epoch, "{found:?} at {}", stored_run.epoch);
             assert_eq!(its_row.map(|row| row.stage), Some(ResourceState::Removed), "{found:?}");

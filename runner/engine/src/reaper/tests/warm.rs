@@ -16,7 +16,7 @@ fn warm(stage: PoolStage) -> PoolEntry {
     PoolEntry { warm, owner: "here/1/2".to_owned(), stage, lease_expired: false, changed: UnixMillis(0) }
 }
 
-/// Returns a warm container whose owner is gone.
+/// Returns a warm container after its owner has gone.
 fn abandoned(stage: PoolStage) -> PoolEntry {
     PoolEntry { lease_expired: true, ..warm(stage) }
 }

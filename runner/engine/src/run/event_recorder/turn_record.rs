@@ -116,7 +116,7 @@ impl TurnRecord {
         self.present.as_ref() == Some(&label)
     }
 
-    /// Returns the part of the gateway's next `text` that is not stored; `None` if there is none so far.
+    /// Returns the part of the gateway's next `text` that is not stored; `None` if the text has none so far.
     pub(super) fn new_text(&mut self, text: String) -> Option<String> {
         if self.stored.is_empty() {
             return Some(text);

@@ -70,7 +70,7 @@ impl LeasedRun {
         store_request(store, request, Claimant::AnyWorker).await
     }
 
-    /// Loads a run whose lease this process has just acquired. `since` is a moment of [`boot_now`] before that.
+    /// Loads a run just after this process has acquired its lease. `since` is a moment of [`boot_now`] before that.
     pub(crate) async fn load(engine: &EngineHandles, run: &Run, since: Duration) -> Result<Self, LeaseError> {
         let record = engine.store.record(&run.run_id).await.map_err(LeaseError::NotStored)?;
         let request = RunRequest::stored(&record)?;

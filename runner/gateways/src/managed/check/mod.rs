@@ -31,7 +31,7 @@ pub enum Finding {
     Attribution(&'static str),
     /// Its OpenClaw has a version with which this feature was not tested.
     Version(UntestedVersion),
-    /// Its agents may start sub-agents, whose calls cannot be attributed to their run.
+    /// Its agents may start sub-agents, with calls that cannot be attributed to their run.
     SubAgents,
     /// The container is in this network.
     Network(String),

@@ -20,7 +20,7 @@ use crate::{
     tool::{Effect, Invocation, ToolCode, ToolError, ToolSpec, tool_name},
 };
 
-/// Provider of the connections whose credentials these tools use.
+/// Provider of the connections with the credentials that these tools use.
 const CONNECTION: &str = "github";
 /// Status from which on a server may have done what it was asked.
 const SERVER_FAULTS: u16 = 500;
@@ -63,7 +63,7 @@ impl GitHubAccess {
     /// Returns the issues of the repository of the calling run. Uses the connection of its account, if it has one.
     ///
     /// # Errors
-    /// If the run has no repository at the configured GitHub, or there is no credential for it.
+    /// If the run has no repository at the configured GitHub, or no credential exists for it.
     pub(super) async fn issues(&self, call: &Invocation) -> Result<Issues, ToolError> {
         let repository = self.repository(run_id(call)?).await?;
         let own = self.connections.github_source(&call.account, &repository).await;

@@ -21,7 +21,7 @@ pub(super) const FOLLOWED: &[Refusal] = &[
 /// Values of the placeholders.
 const VALUES: [(&str, &str); 2] = [("N", "100000"), ("DOLLARS", "5")];
 
-/// Accounts with one limit each, named after it, and one whose name a shell would split.
+/// Accounts with one limit each, named after it, and one with a name that a shell would split.
 const CONFIG: &str = "\
 [prices.fake]
 input = '1'

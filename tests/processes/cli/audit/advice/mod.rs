@@ -18,10 +18,10 @@ use platform_core::{
 
 use super::said;
 
-/// Refusals whose commands the tests of this directory follow.
+/// Refusals with commands that the tests of this directory follow.
 const FOLLOWED: [&[Refusal]; 4] = [limits::FOLLOWED, stops::FOLLOWED, tokens::FOLLOWED, looks::FOLLOWED];
 
-/// Refusals whose commands no test here follows, and why.
+/// Refusals with commands that no test here follows, and why.
 const NOT_FOLLOWED: [(Refusal, &str); 5] = [
     (
         Refusal::BalanceExhausted,

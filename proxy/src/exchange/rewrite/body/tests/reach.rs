@@ -246,7 +246,7 @@ fn ungranted_tools_are_refused_everywhere() {
     ] {
         passes(chat, &format!(r#"{{"model":"m",{good}}}"#), &granted);
     }
-    // What shows no name is none of those granted.
+    // A tool without a name is not among those granted.
     for (route, bad) in [
         (chat, r#""tools":[{"type":"function"}]"#),
         (chat, r#""tools":[{}]"#),
