@@ -64,6 +64,16 @@ pub const FIGURES: &[Figure] = &[
         find: |repository| try_each(repository.product(), names::retired),
     },
     Figure {
+        key: "heavy_phrases_shipped",
+        rule: "comments say what is the case; without `is no`, `is none`, `is not one`, `whose`, `of its own`",
+        find: |repository| each(shipped(repository), language::heavy_in_comments),
+    },
+    Figure {
+        key: "heavy_phrases_tools",
+        rule: "the same in tests, benchmarks and fuzzers",
+        find: |repository| each(tools(repository), language::heavy_in_comments),
+    },
+    Figure {
         key: "doc_openings_shipped",
         rule: "documentation opens with a verb or a noun, not with What, How, Whether, It, …",
         find: |repository| each(shipped(repository), language::bad_openings),

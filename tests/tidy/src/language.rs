@@ -2,12 +2,15 @@
 
 use crate::{
     Offender,
-    comments::{self, Kind},
+    comments::{self, Kind, Line},
     file::SourceFile,
 };
 
 /// Words that stand for an unnamed person; say which user, process or component.
 pub const RETIRED: [&str; 3] = ["whoever", "nobody", "somebody"];
+
+/// Phrases that deny instead of saying what is the case, or hang a clause on a noun.
+pub const HEAVY: [&str; 5] = ["is no", "is none", "is not one", "whose", "of its own"];
 
 /// Openings that hide a noun or a verb behind a clause.
 pub const OPENINGS: [&str; 17] = [
@@ -23,6 +26,26 @@ pub const SENTENCE: usize = 25;
 pub fn retired_in_comments(file: &SourceFile) -> Vec<Offender> {
     let lines = comments::lines(&file.text);
     lines.iter().flat_map(|line| retired_in(&line.text, file, line.number)).collect()
+}
+
+/// Returns each heavy phrase in the comments of a Rust file.
+#[must_use]
+pub fn heavy_in_comments(file: &SourceFile) -> Vec<Offender> {
+    let found = |line: &Line| {
+        let offender = |phrase: &str| Offender {
+            path: file.path.clone(),
+            line: line.number,
+            what: format!("{phrase}: {}", line.text.trim()),
+        };
+        heavy(&line.text).map(offender).collect::<Vec<_>>()
+    };
+    comments::lines(&file.text).iter().flat_map(found).collect()
+}
+
+/// Returns the heavy phrases of a text, each at most once.
+pub fn heavy(text: &str) -> impl Iterator<Item = &'static str> {
+    let text = format!(" {} ", text.to_lowercase().replace(|c: char| !c.is_alphabetic(), " "));
+    HEAVY.into_iter().filter(move |phrase| text.contains(&format!(" {phrase} ")))
 }
 
 /// Returns each retired word in a document.

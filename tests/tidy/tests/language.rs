@@ -36,6 +36,11 @@ fn retired_words_do_not_return() {
 }
 
 #[test]
+fn heavy_phrases_become_fewer() {
+    hold(&["heavy_phrases_shipped", "heavy_phrases_tools"]);
+}
+
+#[test]
 fn documentation_opens_with_verb_or_noun() {
     hold(&["doc_openings_shipped", "doc_openings_tools"]);
 }
@@ -126,12 +131,13 @@ fn comments_are_told_from_strings() {
 fn language_rules_see_their_offenders() {
     let long = "word ".repeat(26);
     let source = format!(
-        "//! Reads. {long}end.\n//! Short one, e.g. this.\n\n/// What it is, to nobody's surprise.\nstruct Nobody;\n"
+        "//! Reads. {long}end.\n//! Short one, e.g. this.\n\n/// What it is, to nobody's surprise: this is none.\nstruct Nobody; // is nothing\n"
     );
     let file = SourceFile::new("proxy/src/sample.rs", &source);
     assert_eq!(language::long_sentences(&file).len(), 1);
     assert_eq!(language::bad_openings(&file).len(), 1);
     assert_eq!(language::retired_in_comments(&file).len(), 1);
+    assert_eq!(language::heavy_in_comments(&file).len(), 1);
     assert_eq!(names::retired(&file).expect("it parses").len(), 1);
     assert_eq!(language::opening("Whatever comes"), None);
     assert_eq!(commits::too_long(&format!("abc\tfix(x): {}", "y".repeat(64))), None);

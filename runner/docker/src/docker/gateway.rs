@@ -102,8 +102,8 @@ impl Docker {
         started.map_err(refused("start", name))
     }
 
-    /// Stops the container called `name`, waiting at most `drain` for its end, and removes it. A missing one is no
-    /// error.
+    /// Stops the container called `name`, waiting at most `drain` for its end, and removes it. A missing one
+    /// is removed already.
     pub async fn end_gateway(&self, name: &str, drain: Duration) -> Result<(), Error> {
         let seconds = i32::try_from(drain.as_secs()).unwrap_or(i32::MAX);
         let options = StopContainerOptionsBuilder::new().t(seconds).build();
