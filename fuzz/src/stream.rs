@@ -105,30 +105,35 @@ fn redact(event: &[u8]) -> Bytes {
 /// Compares what passes with the events that came.
 fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
     let (mut left, mut rest) = (passed, whole);
+    // A byte order mark is held with the first event, and passes by itself.
+    let mut held = 0;
     if let (Some(marked), Some(passed)) = (rest.strip_prefix(BOM), left.strip_prefix(BOM)) {
         (left, rest) = (passed, marked);
+        held = BOM.len();
     }
     let all = String::from_utf8_lossy(passed);
-    explain(answer, rest, left).unwrap_or_else(|violation| panic!("{violation}\n--- all that passed\n{all}"));
+    explain(answer, held, rest, left)
+        .unwrap_or_else(|violation| panic!("{violation}\n--- all that passed\n{all}"));
 }
 
-/// Explains `left`, which passed, by the events of `rest`. One explanation of several may fail, so none panics.
+/// Explains `left`, which passed, by the events of `rest`. `held` bytes were held with the first event. One explanation of
+/// several may fail, so none panics.
 ///
 /// # Errors
 /// The first event that passed, was redacted or is missing, and must not.
-fn explain(answer: Answer<'_>, mut rest: &[u8], mut left: &[u8]) -> Result<(), String> {
+fn explain(answer: Answer<'_>, mut held: usize, mut rest: &[u8], mut left: &[u8]) -> Result<(), String> {
     let is_ours = matches!(answer.route, Route::ChatCompletions | Route::Completions);
     while !rest.is_empty() {
         let event;
         let end = event_end(rest);
         (event, rest) = rest.split_at(end.unwrap_or(rest.len()));
-        let fits = event.len() <= answer.longest;
+        let fits = std::mem::take(&mut held) + event.len() <= answer.longest;
         let text = String::from_utf8_lossy(event);
         // Cut off before its end. The end of what was added could otherwise be taken for the event's own.
         if let Some(after) = cut(left, event).filter(|_| !fits) {
             // The mark behind a whole event may also be that of the next one, which was dropped.
             let whole = left.strip_prefix(event);
-            if whole.is_some_and(|left| explain(answer, rest, left).is_ok()) {
+            if whole.is_some_and(|left| explain(answer, 0, rest, left).is_ok()) {
                 return Ok(());
             }
             left = after;

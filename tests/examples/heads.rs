@@ -1,5 +1,5 @@
-//! `heads CONNECTIONS FILE` measures the cost of unfinished heads of 60 KiB on many connections: memory, and the time
-//! that calls of another run take meanwhile. It measures with the proxy's limits and, for comparison, without.
+//! `heads CONNECTIONS FILE` measures the cost of unfinished heads of 60 KiB on many connections: memory, and the calls of
+//! another run meanwhile. It measures with the proxy's limits and, for comparison, without.
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 
