@@ -123,6 +123,7 @@ package: release ## Build a release and make a Debian package of it in its targe
 dist: ## Make what users install without a compiler, in target/dist; SIGNING_KEY=FILE signs it (15 minutes)
 	@scripts/web.sh build
 	@scripts/setup.sh images
+	@scripts/setup.sh openclaw
 	@programs=$$(scripts/dist.sh programs) && scripts/dist.sh pack "$$programs" $(TARGET)/dist
 
 dist-check: ## Pack what `make dist` has built twice, and compare

@@ -16,7 +16,7 @@ export PROFILE=${PROFILE:-release}
 PYTHON=${PYTHON:-/usr/bin/python3}
 export LEVEL=${LEVEL:-6}
 SUMS=SHA256SUMS
-IMAGES=${IMAGES-sluicegate/sandbox-runtime:latest sluicegate/git-sync:latest}
+IMAGES=${IMAGES-sluicegate/sandbox-runtime:latest sluicegate/sandbox-openclaw:latest sluicegate/git-sync:latest}
 
 say() { echo "dist: $*" >&2; }
 die() { echo "dist: error: $*" >&2; exit 1; }
