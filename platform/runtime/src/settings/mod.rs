@@ -38,8 +38,8 @@ mod worker;
 use std::collections::BTreeMap;
 
 use platform_core::{
-    id::{AgentId, GatewayId, RunId},
-    tariff::Tariff,
+    id::{AgentId, GatewayId, ModelName, RunId},
+    tariff::{ANY_MODEL, Tariff},
 };
 
 pub use self::{
@@ -117,6 +117,17 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// Returns the models that the configuration names, some of them more than once.
+    pub fn named_models(&self) -> impl Iterator<Item = &str> {
+        let agents = self.agents.values();
+        let of_agents =
+            agents.flat_map(|agent| agent.models.iter().map(ModelName::as_str).chain(agent.model.as_deref()));
+        let priced = self.prices.keys().map(String::as_str).filter(|name| *name != ANY_MODEL);
+        let free = self.billing.free_models.iter().map(ModelName::as_str);
+        let limited = self.models.keys().map(String::as_str);
+        of_agents.chain(priced).chain(free).chain(limited).chain(self.upstream.default_model.as_deref())
+    }
+
     /// Reads the settings.
     ///
     /// # Errors

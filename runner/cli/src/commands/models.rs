@@ -7,8 +7,7 @@ use std::{
 
 use platform_core::{
     control::{ModelPrice, PriceSource, UpstreamHealth},
-    id::ModelName,
-    tariff::{ANY_MODEL, find_price},
+    tariff::find_price,
 };
 use platform_runtime::{settings::Settings, terminal};
 use runner_control_client::DataPlane;
@@ -91,7 +90,7 @@ fn rows(offered: &[String], settings: &Settings, prices: &[ModelPrice]) -> Vec<M
         }
     }
     let is_listed = |model: &&str| offered.iter().any(|other| other == model);
-    let only_named: BTreeSet<_> = named_models(settings).filter(|model| !is_listed(model)).collect();
+    let only_named: BTreeSet<_> = settings.named_models().filter(|model| !is_listed(model)).collect();
     let row = |model: &str, offered| ModelRow {
         offered,
         default: default == Some(model),
@@ -101,18 +100,6 @@ fn rows(offered: &[String], settings: &Settings, prices: &[ModelPrice]) -> Vec<M
     };
     let offered = offered.iter().map(|model| row(model, true));
     offered.chain(only_named.into_iter().map(|model| row(model, false))).collect()
-}
-
-/// Returns the models that the configuration names.
-pub(super) fn named_models(settings: &Settings) -> impl Iterator<Item = &str> {
-    let agents = settings.agents.values();
-    let of_agents =
-        agents.flat_map(|agent| agent.models.iter().map(ModelName::as_str).chain(agent.model.as_deref()));
-    let priced = settings.prices.keys().map(String::as_str).filter(|name| *name != ANY_MODEL);
-    let free = settings.billing.free_models.iter().map(ModelName::as_str);
-    let limited = settings.models.keys().map(String::as_str);
-    let default = settings.upstream.default_model.as_deref();
-    of_agents.chain(priced).chain(free).chain(limited).chain(default)
 }
 
 /// Returns the price that calls of `model` have.

@@ -16,10 +16,7 @@ use runner_engine::{
 };
 use tokio::time::timeout;
 
-use super::{
-    error::Misused,
-    models::{named_models, price_of},
-};
+use super::{error::Misused, models::price_of};
 
 /// Longest wait for what the data plane knows of prices.
 const PRICES_TIMEOUT: Duration = Duration::from_secs(2);
@@ -31,7 +28,7 @@ pub(super) async fn check_model(
     data_plane: &DataPlane,
     model: &ModelName,
 ) -> Result<(), Misused> {
-    let named: Vec<_> = named_models(settings).collect();
+    let named: Vec<_> = settings.named_models().collect();
     if named.contains(&model.as_str()) {
         return Ok(());
     }

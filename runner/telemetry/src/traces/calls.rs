@@ -18,7 +18,6 @@ use platform_core::{
 use platform_runtime::{
     report,
     retry::{Backoff, repeat_forever},
-    settings::Settings,
 };
 use runner_control_client::{DataPlane, Follow, Lines};
 use runner_store::Store;
@@ -208,15 +207,6 @@ fn call_span(
     .filter(|_| context.sampled)
 }
 
-/// Returns the models that are named in `settings`.
-pub(super) fn models(settings: &Settings) -> BTreeSet<String> {
-    let agents = settings.agents.values();
-    let named = agents.clone().flat_map(|agent| agent.models.iter().map(ToString::to_string));
-    let default =
-        agents.filter_map(|agent| agent.model.clone()).chain(settings.upstream.default_model.clone());
-    named.chain(default).chain(settings.prices.keys().cloned()).collect()
-}
-
 /// Returns the requested model if it is configured, or if the answer names it. Any other name may be arbitrary text of
 /// an agent.
 fn model<'r>(record: &'r ExchangeRecord, models: &BTreeSet<String>) -> Option<&'r str> {
@@ -296,7 +286,7 @@ mod tests {
         record::Tokens,
         untrusted::JournalText,
     };
-    use platform_runtime::config::Sources;
+    use platform_runtime::{config::Sources, settings::Settings};
     use serde_json::json;
 
     use super::*;
@@ -321,7 +311,7 @@ mod tests {
             [prices.priced]\ninput = '1'\noutput = '1'\n";
         let file = Some(("s.toml".into(), file.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
-        let models = models(&settings);
+        let models = settings.named_models().map(str::to_owned).collect();
         let installation = InstallationId::parse("default").unwrap();
         let context = TraceContext::unknown(&installation, &RunId::parse("r1").unwrap(), 0);
         let describe = |record: &ExchangeRecord| {

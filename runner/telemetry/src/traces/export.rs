@@ -79,7 +79,7 @@ pub fn open(settings: &Settings, metrics: &Arc<Metrics>) -> Result<Option<(Trace
         ("service.instance.id", AttributeValue::Text(Worker::this_process().to_string())),
         ("sluicegate.installation", installation.as_str().into()),
     ];
-    let models = super::calls::models(settings);
+    let models = settings.named_models().map(str::to_owned).collect();
     let exporter = Exporter { collector, resource, metrics: Arc::clone(metrics), installation, models };
     Ok(Some((Traces { sender, metrics: Arc::clone(metrics) }, SpanQueue { receiver, exporter })))
 }
