@@ -8,6 +8,7 @@ pub(crate) mod connect;
 pub(crate) mod frame;
 pub(crate) mod gateway_error;
 pub(crate) mod hello;
+mod message;
 pub(crate) mod request;
 pub(crate) mod run;
 mod tool;

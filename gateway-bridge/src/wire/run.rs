@@ -7,7 +7,8 @@ use serde::Deserialize;
 
 use super::{
     Malformed,
-    tool::{self, RawTool},
+    message::RawMessage,
+    tool::{RawTool, ToolStep},
 };
 use crate::outcome::{Code, ToolCall, ToolState, TurnPhase, Usage};
 
@@ -148,35 +149,6 @@ struct TerminalReply<'a> {
     disposition: Option<Cow<'a, str>>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct RawMessage<'a> {
-    #[serde(borrow)]
-    content: Option<Raw<'a>>,
-}
-
-#[derive(Deserialize)]
-struct ContentPart {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-    text: Option<String>,
-}
-
-impl RawMessage<'_> {
-    pub(super) fn text(&self) -> Result<String, Malformed> {
-        self.content.map_or_else(|| Ok(String::new()), text_of)
-    }
-}
-
-/// Returns the text of a message's content: one text, or parts of which some are text.
-pub(super) fn text_of(content: Raw<'_>) -> Result<String, Malformed> {
-    if content.get().starts_with('"') {
-        return content.read().map_err(|_error| Malformed);
-    }
-    let parts: Vec<ContentPart> = content.read().map_err(|_error| Malformed)?;
-    let texts = parts.into_iter().filter(|part| part.kind.as_deref() == Some("text"));
-    Ok(texts.filter_map(|part| part.text).collect())
-}
-
 /// Reads the payload of an event called `agent` or `chat`.
 pub(crate) fn read<'a>(
     name: &str,
@@ -226,7 +198,12 @@ fn agent<'a>(head: &RawHead<'a>) -> Result<Signal<'a>, Malformed> {
     let Some(data) = head.data else { return Ok(Signal::Nothing) };
     if stream == "tool" {
         let event: RawTool<'a> = data.read().map_err(|_error| Malformed)?;
-        return Ok(tool::signal(&event));
+        let step = ToolStep::of(&event);
+        return Ok(step.map_or(Signal::Nothing, |ToolStep { name, state, call }| Signal::Tool {
+            name,
+            state,
+            call,
+        }));
     }
     let data: RawData<'a> = data.read().map_err(|_error| Malformed)?;
     Ok(match stream {

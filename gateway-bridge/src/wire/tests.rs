@@ -20,7 +20,7 @@ use super::{
     answer::{self, TurnReply},
     connect::{self, Challenge},
     frame::{self, Frame},
-    hello, request, run, transcript,
+    hello, message, request, run, transcript,
 };
 use crate::{
     Attribution, BootId, Ending, OutboundHeaders, Scope, Scopes, SessionKey, Settings, Turn, TurnFailure,
@@ -273,7 +273,7 @@ fn a_frame_that_nests_harms_no_reader() {
 
 #[test]
 fn a_message_with_other_parts_has_a_text() {
-    let content = |json: &str| run::text_of(raw(json).as_raw()).ok();
+    let content = |json: &str| message::text_of(raw(json).as_raw()).ok();
     for (json, text) in [
         (r#""plain""#, Some("plain")),
         ("[]", Some("")),

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use platform_core::{id::ToolName, json::Raw, limit::events as limit};
 use serde::Deserialize;
 
-use super::run::{RawMessage, Signal};
+use super::message::RawMessage;
 use crate::outcome::{ToolCall, ToolState};
 
 /// Longest id of a call. A call with a longer one has no details.
@@ -29,20 +29,29 @@ pub(super) struct RawTool<'a> {
     result: Option<Raw<'a>>,
 }
 
-/// Returns what an event about a tool says.
-pub(super) fn signal<'a>(event: &RawTool<'a>) -> Signal<'a> {
-    let state = match event.phase.as_deref() {
-        Some("start") => ToolState::Started,
-        Some("result") if event.is_error == Some(true) => ToolState::Failed,
-        Some("result") => ToolState::Finished,
-        _ => return Signal::Nothing,
-    };
-    let text = match state {
-        ToolState::Started => event.args.map_or("{}", Raw::get).to_owned(),
-        ToolState::Finished | ToolState::Failed => event.result.map(result_text).unwrap_or_default(),
-    };
-    let name = event.name.as_deref().and_then(|name| ToolName::parse(name).ok());
-    Signal::Tool { name, state, call: event.tool_call_id.as_deref().and_then(|id| call(id, text)) }
+/// A step of a tool's call.
+pub(super) struct ToolStep {
+    pub(super) name: Option<ToolName>,
+    pub(super) state: ToolState,
+    pub(super) call: Option<ToolCall>,
+}
+
+impl ToolStep {
+    /// Reads an event about a tool. `None` if it reports another step.
+    pub(super) fn of(event: &RawTool<'_>) -> Option<Self> {
+        let state = match event.phase.as_deref()? {
+            "start" => ToolState::Started,
+            "result" if event.is_error == Some(true) => ToolState::Failed,
+            "result" => ToolState::Finished,
+            _ => return None,
+        };
+        let text = match state {
+            ToolState::Started => event.args.map_or("{}", Raw::get).to_owned(),
+            ToolState::Finished | ToolState::Failed => event.result.map(result_text).unwrap_or_default(),
+        };
+        let name = event.name.as_deref().and_then(|name| ToolName::parse(name).ok());
+        Some(Self { name, state, call: event.tool_call_id.as_deref().and_then(|id| call(id, text)) })
+    }
 }
 
 /// Returns the call with this id, and the beginning of `text`; `None` if the id is not spelled like one.
@@ -74,10 +83,8 @@ mod tests {
 
     fn told(event: &Value) -> Option<(ToolState, Option<ToolCall>)> {
         let text = event.to_string();
-        match signal(&json::from_str(&text, Bounds::STORED).unwrap()) {
-            Signal::Tool { state, call, .. } => Some((state, call)),
-            _ => None,
-        }
+        let step = ToolStep::of(&json::from_str(&text, Bounds::STORED).unwrap())?;
+        Some((step.state, step.call))
     }
 
     fn of_call(text: &str) -> Option<ToolCall> {

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::{
     Malformed,
     answer::{RawUsage, stopped},
-    run::text_of,
+    message::text_of,
 };
 use crate::{
     history::{Message, MessageRole, Waited},

@@ -7,12 +7,11 @@ use runner_model::lifecycle::{Completion, Failure, Transition};
 use runner_store::{self as store, ResourceChange};
 
 use super::{
+    agent_container::{AgentExit, ResumeState},
     context::RunContext,
     error::Error,
     resources::RunResources,
     result::{RunEnd, RunResult},
-    resume::ResumeState,
-    supervise::AgentExit,
 };
 use crate::outcome;
 

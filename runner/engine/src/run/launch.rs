@@ -12,12 +12,12 @@ use runner_store::{ResourceChange, ResourceKind};
 use runner_workspace::Workspace;
 
 use super::{
+    agent_container::RunningAgent,
     context::RunContext,
     error::Error,
     executor::RunExecutor,
     plan::SandboxParts,
     provision::{PreparedContainer, Provisioned},
-    supervise::RunningAgent,
 };
 
 impl RunExecutor<'_> {

@@ -16,6 +16,7 @@
 
 mod activity;
 mod admission;
+mod agent_container;
 mod collect;
 mod context;
 mod error;

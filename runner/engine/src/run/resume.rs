@@ -10,20 +10,10 @@ use runner_model::lifecycle::State;
 use runner_store::{ResourceKind, ResourceState};
 
 use super::{
+    agent_container::{AgentExit, ResumeState, RunningAgent},
     error::Error,
     executor::RunExecutor,
-    supervise::{AgentExit, RunningAgent},
 };
-
-/// State of a run after a previous worker may have started its agent.
-pub(super) enum ResumeState {
-    /// The agent runs.
-    Running(RunningAgent),
-    /// The agent has ended.
-    Ended(Container),
-    /// The agent never ran.
-    NeverStarted,
-}
 
 impl RunExecutor<'_> {
     /// Determines the state of an agent that a previous worker may have started, and takes over a running one.

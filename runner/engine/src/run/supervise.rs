@@ -2,32 +2,19 @@
 
 use std::time::Duration;
 
-use runner_control_client::Lines;
-use runner_docker::{Container, ContainerExit, KilledBy, Piece};
+use runner_docker::{Container, KilledBy, Piece};
 use runner_model::failpoint::Point;
 use runner_workspace::{Exceeded, Workspace};
 use tokio_util::sync::CancellationToken;
 
-use super::{error::Error, executor::RunExecutor};
+use super::{
+    agent_container::{AgentExit, RunningAgent},
+    error::Error,
+    executor::RunExecutor,
+};
 
 /// Longest wait for the tap's last lines after the container's end.
 pub(super) const TAP_DRAIN_TIMEOUT: Duration = Duration::from_millis(200);
-
-/// A running agent, with its container, workspace and tap.
-pub(super) struct RunningAgent {
-    pub(super) container: Container,
-    pub(super) workspace: Workspace,
-    pub(super) tap: Lines,
-    /// Time that the agent may still run.
-    pub(super) time_left: Duration,
-}
-
-/// Exit of an agent.
-pub(super) struct AgentExit {
-    pub(super) container: ContainerExit,
-    /// Excess of disk use for which the container was stopped, if that was the reason.
-    pub(super) exceeded: Option<Exceeded>,
-}
 
 /// Reason for which this process stops an agent.
 struct StopReason {

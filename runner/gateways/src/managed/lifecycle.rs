@@ -8,17 +8,10 @@ use std::{
 
 use platform_core::{
     control::{GatewayListener, UpstreamHealth},
-    id::GatewayId,
     name::{SANDBOX_UID, label},
 };
-use platform_runtime::{
-    lock::Lock,
-    poll::poll,
-    report,
-    settings::{Attribution, Gateway, Settings},
-};
-use runner_control_client::DataPlane;
-use runner_docker::{Docker, GatewayContainer};
+use platform_runtime::{lock::Lock, poll::poll, report, settings::Attribution};
+use runner_docker::GatewayContainer;
 use serde_json::{Value, json};
 
 use super::{
@@ -26,11 +19,11 @@ use super::{
     config::{self, ConfigInputs},
     disk::Disk,
     files::Files,
+    gateway::ManagedGateway,
     probe::{self, ProbeAnswer},
     setup,
-    spec::container,
 };
-use crate::{GatewayPaths, SOCKET};
+use crate::SOCKET;
 
 /// Longest wait for a gateway's first answer. Alone on two cores OpenClaw 2026.9 takes 11 s.
 pub(super) const START_TIMEOUT: Duration = Duration::from_secs(180);
@@ -70,35 +63,7 @@ pub enum KeptData {
     Nothing,
 }
 
-/// A managed gateway, with the clients that act on it.
-#[derive(Debug)]
-pub struct ManagedGateway<'s> {
-    pub(super) settings: &'s Settings,
-    pub(super) id: &'s GatewayId,
-    pub(super) gateway: &'s Gateway,
-    pub(super) paths: GatewayPaths,
-    docker: Docker,
-    data_plane: DataPlane,
-}
-
-impl<'s> ManagedGateway<'s> {
-    /// Opens the gateway of this name.
-    pub async fn open(settings: &'s Settings, id: &GatewayId) -> Result<Self, Error> {
-        let (id, gateway) = settings.gateway(id)?;
-        if let Some(url) = &gateway.url {
-            return Err(Error::Elsewhere { id: id.clone(), url: url.clone() });
-        }
-        let paths = GatewayPaths::of(settings, id, gateway);
-        let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
-        let data_plane = DataPlane::at(&settings.proxy.control_socket());
-        Ok(Self { settings, id, gateway, paths, docker, data_plane })
-    }
-
-    /// Returns the name of the gateway's container.
-    pub(super) fn container_name(&self) -> String {
-        container(&self.settings.sandbox.installation, self.id.as_str())
-    }
-
+impl ManagedGateway<'_> {
     /// Starts the gateway as it is configured now. Does nothing if it runs with this configuration. Only one process at
     /// a time acts on a gateway. Not cancel safe: a repeated call continues.
     pub async fn up(&self, on_progress: &dyn Fn(StartProgress<'_>)) -> Result<StartResult, Error> {

@@ -9,6 +9,7 @@ mod config;
 mod disk;
 mod error;
 mod files;
+mod gateway;
 mod inspect;
 mod lifecycle;
 mod monitor;
@@ -20,8 +21,8 @@ mod tools;
 pub use self::{
     check::Finding,
     error::Error,
+    gateway::{ManagedGateway, container},
     inspect::{State, check, state},
-    lifecycle::{KeptData, ManagedGateway, StartProgress, StartResult},
+    lifecycle::{KeptData, StartProgress, StartResult},
     monitor::monitor,
-    spec::container,
 };

@@ -8,7 +8,7 @@ use platform_core::id::GatewayId;
 use platform_runtime::{report, settings::Settings};
 use runner_workspace::Exceeded;
 
-use super::{Error, lifecycle::ManagedGateway};
+use super::{Error, gateway::ManagedGateway};
 
 /// Interval between checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);

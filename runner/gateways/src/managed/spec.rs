@@ -4,7 +4,6 @@ use std::{path::PathBuf, time::Duration};
 
 use platform_core::{
     control::SocketDir,
-    id::InstallationId,
     limit::{self, ByteSize, Millis},
     name::{env, label, path},
 };
@@ -12,18 +11,13 @@ use platform_runtime::settings::Volume;
 use runner_docker::{GatewaySpec, Limits};
 use serde::{Deserialize, Serialize};
 
-use super::{config::PORT, lifecycle::ManagedGateway};
+use super::{config::PORT, gateway::ManagedGateway};
 use crate::SOCKET;
 
 /// Paths inside the container.
 const CONFIG_DIR: &str = "/config";
 const BRIDGE_DIR: &str = "/bridge";
 const OPENCLAW: &str = "/opt/openclaw/node_modules/openclaw/openclaw.mjs";
-
-/// Returns the name of a gateway's container.
-pub fn container(installation: &InstallationId, gateway: &str) -> String {
-    format!("sluice-{installation}-gateway-{gateway}")
-}
 
 /// Setup of a container, besides its configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
