@@ -9,27 +9,16 @@ use std::{
     fs::{self, File},
     io,
     path::{Path, PathBuf},
-    sync::{
-        Arc, OnceLock,
-        atomic::{AtomicBool, Ordering},
-        mpsc::SyncSender,
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use platform_runtime::report;
 
-use super::{Error, Journal, maintenance::Signal, segments, space::Extent};
+use super::{Error, Journal, end, segments, space::Extent};
 
 /// Delay before a failed allocation is tried again for a call.
 const RETRY_DELAY: Duration = Duration::from_millis(100);
-
-/// Wakes the maintenance thread when something must be prepared, once until it is.
-#[derive(Debug, Default)]
-pub(super) struct Demand {
-    is_raised: AtomicBool,
-    maintenance: OnceLock<SyncSender<Signal>>,
-}
 
 /// Right to allocate space behind the last line. Locked before the journal's tail.
 #[derive(Debug, Default)]
@@ -54,38 +43,6 @@ pub(super) struct FullSegment {
     pub(super) length: u64,
 }
 
-impl Demand {
-    /// Wakes the thread behind `maintenance` from now on.
-    pub(super) fn serve(&self, maintenance: SyncSender<Signal>) {
-        // A journal is maintained by one thread.
-        self.maintenance.set(maintenance).ok();
-    }
-
-    pub(super) fn raise(&self) {
-        if self.is_raised() || self.is_raised.swap(true, Ordering::SeqCst) {
-            return;
-        }
-        if let Some(maintenance) = self.maintenance.get() {
-            // If a signal waits already, the thread is about to look.
-            maintenance.try_send(Signal::Prepare).ok();
-        }
-    }
-
-    pub(super) fn is_raised(&self) -> bool {
-        self.is_raised.load(Ordering::SeqCst)
-    }
-
-    /// Lets the next demand wake the thread again.
-    fn clear(&self) {
-        self.is_raised.store(false, Ordering::SeqCst);
-    }
-
-    /// Lets no demand wake the thread until the next round.
-    fn suppress(&self) {
-        self.is_raised.store(true, Ordering::SeqCst);
-    }
-}
-
 /// Returns the path of the next segment in `dir` before it has its name, which its first line decides.
 pub(super) fn path(dir: &Path) -> PathBuf {
     dir.join("next")
@@ -96,7 +53,7 @@ pub(super) fn clean_up(dir: &Path) -> Result<(), Error> {
     let next = path(dir);
     match fs::remove_file(&next) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", &next)(error)),
-        _ => segments::trim_full(dir),
+        _ => end::trim_full(dir),
     }
 }
 

@@ -7,7 +7,7 @@ use std::{path::Path, sync::Arc};
 
 use platform_core::record::Lost;
 
-use super::{Error, segments};
+use super::{Error, end::last_number, segments};
 
 /// Ranges of lines that are gone.
 #[derive(Debug, Clone, Default)]
@@ -26,7 +26,7 @@ impl Gaps {
                     None => lost.push(Lost { from, to }),
                 }
             }
-            next = segments::last_number(&segment)?.map(|last| last + 1);
+            next = last_number(&segment)?.map(|last| last + 1);
         }
         for Lost { from, to } in &lost {
             tracing::error!(

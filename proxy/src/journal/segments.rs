@@ -1,4 +1,4 @@
-//! Manages the journal's files: names them, and reads their ends.
+//! Manages the journal's files: names, lists, creates and locks them.
 //!
 //! A segment is named after its first line, so the order of names is the order of lines. A reader at the end of a
 //! segment knows the name of the next.
@@ -6,32 +6,18 @@
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
     io::{self, Write},
-    os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
     time::{Duration, Instant, SystemTime},
 };
 
-use platform_core::{
-    json::{self, Bounds},
-    record::{JournalLine, NO_LINE, hash},
-};
-use platform_runtime::{file, report};
+use platform_runtime::file;
 
-use super::{
-    Error,
-    checkpoint::Expected,
-    lines::{self, line_end_before},
-};
+use super::Error;
 use crate::state;
 
 /// Longest wait for the lock, which a proxy that is ending may still hold.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
-/// Unit in which the kernel counts a file's space.
-const BLOCK: u64 = 512;
-/// Most bytes that a file system may use for a file besides its content.
-const MAX_UNUSED: u64 = 256 << 10;
-
 /// File of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {
@@ -50,46 +36,6 @@ impl Segment {
 /// Creates the file at `path`, or empties one that a crash has left without a line.
 pub(super) fn create_empty(path: &Path) -> io::Result<File> {
     file::open_own(OpenOptions::new().create(true).truncate(true).read(true).write(true), path)
-}
-
-/// Gives back the space behind the last lines of full segments in `dir`, which a crash has left allocated.
-pub(super) fn trim_full(dir: &Path) -> Result<(), Error> {
-    let mut full = list(dir)?;
-    full.pop();
-    for Segment { path, .. } in full {
-        if let Err(error) = trim(&path) {
-            let error = report::chain(&error);
-            tracing::warn!(path = %path.display(), error, "cannot give back the space behind this file's end");
-        }
-    }
-    Ok(())
-}
-
-fn trim(path: &Path) -> io::Result<()> {
-    let file = file::open_own(OpenOptions::new().read(true).write(true), path)?;
-    let metadata = file.metadata()?;
-    let end = written_end(&file, metadata.len())?;
-    if end < metadata.len() || metadata.blocks() * BLOCK > end + MAX_UNUSED {
-        file.set_len(end)?;
-    }
-    Ok(())
-}
-
-/// Returns the end of the last line, if only zeros follow in a file of `length` bytes; otherwise `length`.
-fn written_end(file: &File, length: u64) -> io::Result<u64> {
-    let whole = line_end_before(file, length)?;
-    let mut piece = [0; 4096];
-    let mut end = length;
-    while end > whole {
-        let start = end.saturating_sub(piece.len() as u64).max(whole);
-        let read = &mut piece[..usize::try_from(end - start).unwrap_or(0)];
-        file.read_exact_at(read, start)?;
-        if read.iter().any(|byte| *byte != 0) {
-            return Ok(length);
-        }
-        end = start;
-    }
-    Ok(whole)
 }
 
 /// Lists all segments in `dir`, in their order.
@@ -142,106 +88,9 @@ pub(super) fn lock(dir: &Path) -> Result<File, Error> {
     }
 }
 
-/// End of a journal, where its next line goes.
-#[derive(Debug)]
-pub(super) struct End {
-    pub(super) segment: Segment,
-    pub(super) file: File,
-    pub(super) length: u64,
-    /// Number of the last line.
-    pub(super) seq: u64,
-    pub(super) hash: [u8; 64],
-}
-
-/// Most lines that may have been written after the last checkpoint. If the end of the journal is gone, their numbers
-/// are not used again.
-pub(super) const MAX_UNSUMMED: u64 = 1 << 20;
-
 /// Returns the time at which the segment at `path` began.
 pub(super) fn began(path: &Path) -> Result<SystemTime, Error> {
     let file = fs::metadata(path).map_err(Error::io("look at", path))?;
     // Some file systems know when a file was last changed but not when it was created.
     file.created().or_else(|_unknown| file.modified()).map_err(Error::io("look at", path))
-}
-
-/// Opens the last segment in `dir` for appending after its last whole line, or a new one far behind the line that is
-/// `expected`, if that is gone. Reads only ends: a journal of any length opens at once.
-pub(super) fn open_at_end(dir: &Path, expected: Option<&Expected>) -> Result<End, Error> {
-    let expected = expected.filter(|expected| expected.seq > 0);
-    let (there, expected) = match (last_end(dir), expected) {
-        (Ok(end), Some(expected)) if end.seq < expected.seq => (end.segment, expected),
-        // One empty file is left.
-        (Err(Error::Missing { .. }), Some(expected)) => (list(dir)?.remove(0), expected),
-        (end, _) => return end,
-    };
-    if last_number(&there)?.is_some_and(|last| last < there.first) {
-        fs::remove_file(&there.path).map_err(Error::io("remove", &there.path))?;
-    }
-    let seq = expected.seq.saturating_add(MAX_UNSUMMED);
-    let segment = Segment::new(dir, seq + 1);
-    let file = create_empty(&segment.path).map_err(Error::io("create", &segment.path))?;
-    Ok(End { file, length: 0, seq, hash: expected.hash, segment })
-}
-
-/// Returns the number of the last line in `segment`; of an empty one, that of the line before; `None` if the file is
-/// not a journal's.
-pub(super) fn last_number(segment: &Segment) -> Result<Option<u64>, Error> {
-    let path = &segment.path;
-    let file = file::open_own(OpenOptions::new().read(true), path).map_err(Error::io("open", path))?;
-    let length = file.metadata().map_err(Error::io("look at", path))?.len();
-    let end = line_end_before(&file, length).map_err(Error::io("read", path))?;
-    if end == 0 {
-        return Ok(Some(segment.first - 1));
-    }
-    let (_, line) = lines::line_before(&file, end).map_err(Error::io("read", path))?;
-    Ok(lines::seq_of(&line))
-}
-
-/// Opens the last segment in `dir` after its last whole line. An unfinished last line, left by a crash in mid-write, is
-/// cut off.
-fn last_end(dir: &Path) -> Result<End, Error> {
-    let mut segments = list(dir)?;
-    let segment = segments.pop().unwrap_or_else(|| Segment::new(dir, 1));
-    let path = &segment.path;
-    let file = file::open_own(OpenOptions::new().create(true).truncate(false).read(true).write(true), path)
-        .map_err(Error::io("open", path))?;
-    let length = file.metadata().map_err(Error::io("look at", path))?.len();
-    let whole = line_end_before(&file, length).map_err(Error::io("read", path))?;
-    if length > whole {
-        tracing::warn!(path = %path.display(), bytes = length - whole, "cutting off an unfinished line of the journal");
-        file.set_len(whole).map_err(Error::io("shorten", path))?;
-    }
-    if whole > 0 {
-        let (seq, hash) = last(&file, path, whole)?;
-        return Ok(End { file, length: whole, seq, hash, segment });
-    }
-    // A crash has left it without a line: the chain continues from the segment before.
-    let Some(before) = segments.pop() else {
-        let is_new = segment.first == 1;
-        return if is_new {
-            Ok(End { file, length: 0, seq: 0, hash: NO_LINE, segment })
-        } else {
-            Err(Error::Missing { seq: 1 })
-        };
-    };
-    let file_before = file::open_own(OpenOptions::new().read(true), &before.path)
-        .map_err(Error::io("open", &before.path))?;
-    let length = file_before.metadata().map_err(Error::io("look at", &before.path))?.len();
-    match last(&file_before, &before.path, length) {
-        Ok((seq, hash)) if segment.first == seq + 1 => Ok(End { file, length: 0, seq, hash, segment }),
-        Ok(_) | Err(Error::Corrupt { .. }) => {
-            tracing::error!(path = %path.display(), "the last lines before this file are lost, as when power fails");
-            fs::remove_file(path).map_err(Error::io("remove", path))?;
-            last_end(dir)
-        }
-        Err(error) => Err(error),
-    }
-}
-
-/// Returns the sequence number and hash of the line that ends at `end`.
-fn last(file: &File, path: &Path, end: u64) -> Result<(u64, [u8; 64]), Error> {
-    let (start, line) = lines::line_before(file, end).map_err(Error::io("read", path))?;
-    let parsed: JournalLine =
-        json::from_slice(&line, Bounds::STORED).map_err(|_error| Error::unreadable(&line, path, start))?;
-    Ok((parsed.seq, hash(&line)))
 }

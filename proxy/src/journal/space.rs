@@ -19,7 +19,7 @@ use rustix::{
     io::Errno,
 };
 
-use super::{ahead::Demand, in_flight::LogSlot};
+use super::{demand::Demand, in_flight::LogSlot};
 
 /// Bytes of a reservation: more than the longest possible line, with all names, ids and texts at their longest and 32
 /// tools.

@@ -18,7 +18,8 @@ use platform_runtime::report;
 use super::{
     ahead::{FullSegment, NextSegment},
     checkpoint::LineTotals,
-    segments::{End, Segment},
+    end::End,
+    segments::Segment,
     space::{Extent, Space},
 };
 

@@ -5,7 +5,10 @@ use std::{fs, path::Path};
 use platform_core::record::{JournalLine, Lost, hash};
 
 use super::{Thread, append, first_file, lines, open_small, record};
-use crate::journal::segments::{self, MAX_UNSUMMED, Segment};
+use crate::journal::{
+    end::MAX_UNSUMMED,
+    segments::{self, Segment},
+};
 
 const LINES: u64 = 20;
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::shape::{Expected, Shape};
+use super::{names::Expected, shape::Shape};
 use crate::{
     mask::{Mask, MaskedBody},
     usage::byte_order_mark::ByteOrderMark,

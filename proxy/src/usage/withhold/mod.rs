@@ -23,9 +23,10 @@ use platform_core::route::Route;
 pub(crate) use self::document::DocumentFilter;
 use self::{
     event::{Verdict, cleaned, judge},
+    names::Expected,
     overlong::Overlong,
     pieces::{EventSearch, PassedBytes, blank_line, event_end},
-    shape::{Expected, Shape},
+    shape::Shape,
     split_secrets::SplitSecrets,
     template::Template,
 };

@@ -4,7 +4,14 @@
 
 use platform_core::route::Route;
 
-use super::shape::Expected;
+/// Documents that are recognised.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Expected {
+    /// An event of this route's stream; nothing else.
+    Event(Route),
+    /// Any JSON object that reports no error.
+    Document,
+}
 
 /// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,9 +4,8 @@
 //! way the texts are noted that clients join from one event to the next.
 
 use memchr::memchr2;
-use platform_core::route::Route;
 
-use super::names::{Container, Kind, Name, recognises};
+use super::names::{Container, Expected, Kind, Name, recognises};
 
 /// Deeper than any answer: a request has at most 127 levels, and its echo lies a few levels below the answer's own.
 const MAX_DEPTH: usize = 160;
@@ -22,15 +21,6 @@ pub(crate) struct Leaf {
     pub(super) channel: u64,
     pub(super) from: usize,
     pub(super) to: usize,
-}
-
-/// Documents that are recognised.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Expected {
-    /// An event of this route's stream; nothing else.
-    Event(Route),
-    /// Any JSON object that reports no error.
-    Document,
 }
 
 /// A reader of one JSON document after the other.

@@ -1,6 +1,6 @@
 //! Checks the top level of a body: applies each field's rule, and at the end sets Sluicegate's own values.
 
-use std::{borrow::Cow, mem, ops::Range};
+use std::{borrow::Cow, mem};
 
 use bytes::Bytes;
 use platform_core::route::Route;
@@ -13,7 +13,7 @@ use super::{
     members::StringMeaning,
     sizes::{Count, Sizes},
     stream_options::StreamOptions,
-    ungranted::{Cuts, ToolFields},
+    ungranted::{Cuts, ToolFields, TopMember},
     walk::{Member, Walk},
 };
 use crate::policy::{Label, Policy, Reason, Rejection, Rejections};
@@ -35,14 +35,6 @@ pub(super) struct TopLevel<'a> {
     /// The members that were read.
     members: Vec<TopMember<'a>>,
     tool_fields: ToolFields<'a>,
-}
-
-/// A top-level member, from its name to the end of its value.
-#[derive(Debug)]
-pub(super) struct TopMember<'a> {
-    pub(super) name: Cow<'a, [u8]>,
-    pub(super) at: Range<usize>,
-    pub(super) is_removed: bool,
 }
 
 impl<'a> Walk<'a, '_> {

@@ -15,10 +15,17 @@ use platform_core::{
 
 use super::{
     edits::Edits,
-    top::TopMember,
     walk::{Member, Walk},
 };
 use crate::policy::{Label, Rejection};
+
+/// A top-level member, from its name to the end of its value.
+#[derive(Debug)]
+pub(super) struct TopMember<'a> {
+    pub(super) name: Cow<'a, [u8]>,
+    pub(super) at: Range<usize>,
+    pub(super) is_removed: bool,
+}
 
 /// A tool that runs elsewhere, by a capability that the run was not granted.
 #[derive(Debug)]
