@@ -3,64 +3,14 @@
 //! The thread that accepts a connection hands it over whole, which wakes the other thread once. All its calls are served
 //! there, and wake no other thread.
 
-use std::{
-    io,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::sync::Arc;
 
-use platform_runtime::report;
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
-    accepted::{AcceptedConnection, AcceptedStream},
-    service::{CallService, ServerContext},
+    accepted::AcceptedConnection,
+    thread_load::{LoadShare, ThreadLoad},
 };
-
-/// Work of one data-plane thread.
-#[derive(Debug, Default)]
-pub(crate) struct ThreadLoad {
-    connections: AtomicU64,
-    listeners: AtomicU64,
-}
-
-/// Part of a thread's work: a connection, or the listener of a run or gateway. Ends on drop.
-#[derive(Debug)]
-pub(crate) struct LoadShare {
-    thread: Arc<ThreadLoad>,
-    of: fn(&ThreadLoad) -> &AtomicU64,
-}
-
-impl ThreadLoad {
-    /// Adds a connection.
-    pub(super) fn add_connection(self: &Arc<Self>) -> LoadShare {
-        self.add(|load| &load.connections)
-    }
-
-    /// Adds a listener.
-    pub(crate) fn add_listener(self: &Arc<Self>) -> LoadShare {
-        self.add(|load| &load.listeners)
-    }
-
-    /// Returns the load that counts where a listener is opened. One without connections counts as well: it is going to
-    /// have some.
-    pub(crate) fn total(&self) -> u64 {
-        self.connections.load(Ordering::Relaxed) + self.listeners.load(Ordering::Relaxed)
-    }
-
-    fn add(self: &Arc<Self>, of: fn(&Self) -> &AtomicU64) -> LoadShare {
-        of(self).fetch_add(1, Ordering::Relaxed);
-        LoadShare { thread: Arc::clone(self), of }
-    }
-}
-
-impl Drop for LoadShare {
-    fn drop(&mut self) {
-        (self.of)(&self.thread).fetch_sub(1, Ordering::Relaxed);
-    }
-}
 
 /// Connections that other threads hand to one.
 pub(crate) type ConnectionQueue = mpsc::Receiver<AcceptedConnection>;
@@ -111,49 +61,32 @@ impl ConnectionBalancer {
         &self.threads[self.own].load
     }
 
+    /// Gives the connection that `accepted` makes to the thread with the fewest. Returns it if that is the own one.
+    pub(super) fn place(
+        &self,
+        accepted: impl FnOnce(LoadShare) -> AcceptedConnection,
+    ) -> Option<AcceptedConnection> {
+        let index = self.least_loaded();
+        let thread = &self.threads[index];
+        let connection = accepted(thread.load.add_connection());
+        if index == self.own {
+            return Some(connection);
+        }
+        match thread.queue.try_send(connection) {
+            Ok(()) => None,
+            // That thread does not keep up, or has stopped before this one.
+            Err(TrySendError::Full(connection) | TrySendError::Closed(connection)) => {
+                Some(AcceptedConnection { load: self.own_load().add_connection(), ..connection })
+            }
+        }
+    }
+
     /// Returns the thread with the fewest connections; itself if no other has fewer.
     fn least_loaded(&self) -> usize {
-        let connections = |index: &usize| self.threads[*index].load.connections.load(Ordering::Relaxed);
+        let connections = |index: &usize| self.threads[*index].load.connections();
         (0..self.threads.len())
             .min_by_key(|index| (connections(index), *index != self.own))
             .unwrap_or(self.own)
-    }
-}
-
-/// Serves `stream` on the thread that has the fewest connections, as the connection that `accepted` makes of it.
-pub(super) fn serve_balanced<C: CallService>(
-    context: &Arc<ServerContext<C>>,
-    stream: io::Result<AcceptedStream>,
-    accepted: impl FnOnce(AcceptedStream, LoadShare) -> AcceptedConnection,
-) {
-    let stream = match stream {
-        Ok(stream) => stream,
-        Err(error) => {
-            tracing::warn!(error = report::chain(&error), "connection closed: it cannot be handed over");
-            return;
-        }
-    };
-    let balancer = &context.balancer;
-    let index = balancer.least_loaded();
-    let thread = &balancer.threads[index];
-    let connection = accepted(stream, thread.load.add_connection());
-    if index == balancer.own {
-        connection.start(context);
-    } else if let Err(TrySendError::Full(connection) | TrySendError::Closed(connection)) =
-        thread.queue.try_send(connection)
-    {
-        // That thread does not keep up, or has stopped before this one.
-        AcceptedConnection { load: balancer.own_load().add_connection(), ..connection }.start(context);
-    }
-}
-
-/// Serves the connections that other threads hand over, until its task ends.
-pub(crate) async fn serve_handed_over<C: CallService>(
-    context: Arc<ServerContext<C>>,
-    mut handed_over: ConnectionQueue,
-) {
-    while let Some(connection) = handed_over.recv().await {
-        connection.start(&context);
     }
 }
 
@@ -176,14 +109,5 @@ mod tests {
         placed.retain(|(index, _)| *index != 1);
         let (next, _share) = place(2);
         assert_eq!(next, 1, "four connections have ended there");
-    }
-
-    #[test]
-    fn listeners_count_where_the_next_one_opens() {
-        let load = Arc::new(ThreadLoad::default());
-        let shares = (load.add_listener(), load.add_connection());
-        assert_eq!(load.total(), 2);
-        drop(shares);
-        assert_eq!(load.total(), 0);
     }
 }

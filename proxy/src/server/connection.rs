@@ -8,6 +8,7 @@
 use std::{
     future::Future,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::Instant,
 };
@@ -21,11 +22,20 @@ use tokio::{
 
 use super::{
     connection_state::ConnectionState,
+    context::ServerContext,
     head_memory::{HeadDecision, HeadPermit},
+    ingress::Ingress,
     sensor_io::{ClientStream, SensorIo},
     service::{CallService, Service},
     timeouts::Expired,
+    write_tracker::PendingWrite,
 };
+
+/// Most bytes that are read from a client at once. hyper would read up to 400 KiB ahead per connection, and keeps such
+/// a buffer while the call is in flight. A body that fits comes in one piece and is not copied.
+const READ_BUFFER: usize = 64 << 10;
+/// Most bytes of a request's head. SDKs send one or two thousand. hyper refuses larger ones before they are whole.
+const MAX_HEAD: usize = 64 << 10;
 
 /// Connection of a client with its timeouts.
 #[derive(Debug)]
@@ -38,6 +48,26 @@ where
     connection_state: ConnectionState,
     head_permit: HeadPermit,
     timer: Pin<Box<Sleep>>,
+}
+
+/// Returns a connection that is served when it is polled. Timeouts are watched here: hyper creates a new timer for
+/// every request, and does not distinguish a slow head from an idle connection.
+pub(super) fn build_connection<C: CallService, S: ClientStream>(
+    context: &ServerContext<C>,
+    ingress: Ingress,
+    head: HeadPermit,
+    stream: S,
+) -> TimedConnection<S, C> {
+    let calls = context.calls.clone();
+    let connection_state = ingress.connection_state.clone();
+    let pending_write = PendingWrite::new(Arc::clone(&context.write_tracker));
+    let sensor_io = SensorIo::new(stream, connection_state.clone(), pending_write.clone());
+    let connection = http1::Builder::new()
+        .header_read_timeout(None)
+        .max_header_size(MAX_HEAD)
+        .max_buf_size(READ_BUFFER)
+        .serve_connection(TokioIo::new(sensor_io), Service { calls, ingress, pending_write });
+    TimedConnection::new(connection, connection_state, head)
 }
 
 /// Reason why a connection ended.

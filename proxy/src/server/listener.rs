@@ -23,12 +23,14 @@ use tokio::net::{TcpListener, UnixListener, UnixStream};
 
 use super::{
     accepted::{AcceptedConnection, AcceptedStream, GatewayUse},
-    balancer::serve_balanced,
+    connection::build_connection,
     connection_limits::ConnectionPermits,
     connection_state::ConnectionState,
+    context::ServerContext,
     gateway_socket::GatewaySocket,
     ingress::{Ingress, ListenerKind},
-    service::{CallService, ServerContext, build_connection},
+    serve_accepted::serve_balanced,
+    service::CallService,
     unix_stream::ClientUnixStream,
     unserved::{log_connection_end, reject_connection},
 };
