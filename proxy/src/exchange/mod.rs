@@ -30,4 +30,14 @@ mod silence;
 mod tools;
 mod upstream_error;
 
+use bytes::Bytes;
+use http::{HeaderValue, Response, header};
+
 pub(crate) use self::context::{ServeContext, Snapshot};
+
+/// Returns a response with a JSON document of our own, and status 200.
+fn json_response(text: String) -> Response<Bytes> {
+    let mut response = Response::new(text.into());
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -7,11 +7,12 @@
 //! One shape for both dialects: platform.openai.com/docs/api-reference/models and docs.anthropic.com/en/api/models-list
 //! have no field of the same name with another meaning.
 
+use bytes::Bytes;
 use http::{Method, Response, StatusCode, request::Parts};
 use platform_core::{grant::RunGrant, id::ModelName, record::Outcome, refusal::Refusal, route::Route};
 use serde_json::{Value, json};
 
-use super::{body::Body, call::Exchange, context::Snapshot};
+use super::{call::Exchange, context::Snapshot, json_response};
 use crate::refusal::Refused;
 
 const LIST: &str = "/v1/models";
@@ -24,7 +25,7 @@ pub(super) fn is_models_request(head: &Parts, path: &str) -> bool {
 }
 
 /// Answers the call, and records it.
-pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Body>, Refused> {
+pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Bytes>, Refused> {
     let grant = &exchange.run().grant;
     let answer = match path.strip_prefix(LIST).and_then(|rest| rest.strip_prefix('/')) {
         None => Some(list(&listed(grant, &exchange.context().snapshot.load()))),
@@ -36,7 +37,7 @@ pub(super) fn respond(exchange: &mut Exchange, path: &str) -> Result<Response<Bo
     exchange.answered_locally(text.len());
     // Nothing was sent upstream, so the answer need not wait for the record.
     drop(exchange.settle(Outcome::Complete));
-    Ok(Body::json(text))
+    Ok(json_response(text))
 }
 
 impl Exchange {

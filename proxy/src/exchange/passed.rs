@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Response, header, response::Parts};
 use platform_core::name::header as own;
 
-use super::{body::Body, call::Exchange, redact};
+use super::{call::Exchange, redact};
 
 /// Response headers that pass. All others reveal the upstream's insides, or other tenants.
 const PASSED: [HeaderName; 3] =
@@ -23,8 +23,8 @@ const DATE_LENGTH: usize = 29;
 
 impl Exchange {
     /// Returns a response with the parts of the upstream's `head` that pass, and no body yet.
-    pub(super) fn passed_head(&self, head: &Parts) -> Response<Body> {
-        let mut response = Response::new(Body::from(String::new()));
+    pub(super) fn passed_head(&self, head: &Parts) -> Response<()> {
+        let mut response = Response::new(());
         *response.status_mut() = head.status;
         *response.headers_mut() = self.passed_headers(&head.headers);
         if let Ok(value) = HeaderValue::from_bytes(&self.call_id().to_ascii()) {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::{HeaderName, Method, Request, Response, header, request::Parts};
 use hyper::body::Incoming;
 use platform_core::{name, refusal::Refusal, route::Route};
@@ -13,14 +14,15 @@ use super::{
     context::ServeContext,
     forward,
     identify::{Caller, identify},
-    models, observe,
+    json_response, models,
+    observe::{self, Answered},
     rewrite::{self, BodyLimit},
     tools::{self, ToolCallHead},
     upstream_error::{self, ErrorDetail},
 };
 use crate::{
     body_memory::BodyPermit,
-    refusal::Refused,
+    refusal::{self, Refused},
     server::{CallService, IdleTimeouts, Ingress, ListenerKind, Target},
 };
 
@@ -58,7 +60,7 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
     let target = ingress.connection_state.take_head(admit::size(&head));
     if head.uri.path() == "/health" && head.method == Method::GET && target == Target::Plain {
         ingress.connection_state.end_call();
-        return health(ingress);
+        return health(ingress).map(Body::from);
     }
     let (caller, path) = match identify(context, ingress, &head) {
         Ok(identified) => identified,
@@ -82,7 +84,7 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
     }
     if models::is_models_request(&head, path) {
         return match models::respond(&mut exchange, path) {
-            Ok(response) => response,
+            Ok(response) => response.map(Body::from),
             Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
         };
     }
@@ -90,12 +92,15 @@ async fn serve(context: &Arc<ServeContext>, ingress: &Ingress, request: Request<
     let output_limit = exchange.output_limit;
     let mut response = match passed {
         Ok(answer) if upstream_error::is_no_answer(&answer.0) => {
-            upstream_error::refuse(exchange, &answer.0).await
+            upstream_error::refuse(exchange, &answer.0).await.map(Body::from)
         }
         Ok(answer) if upstream_error::is_error(answer.0.status()) => {
-            upstream_error::respond(exchange, answer, ErrorDetail::of(ingress)).await
+            upstream_error::respond(exchange, answer, ErrorDetail::of(ingress)).await.map(Body::from)
         }
-        Ok(answer) => observe::respond(exchange, answer, ErrorDetail::of(ingress)).await,
+        Ok(answer) => match observe::respond(exchange, answer, ErrorDetail::of(ingress)).await {
+            Answered::Passing(response) => response.map(Body::from),
+            Answered::Replaced(response) => response.map(Body::from),
+        },
         Err(refused) => refuse(exchange, &refused, ingress, &head, &mut body).await,
     };
     if let Some(tokens) = output_limit {
@@ -112,7 +117,7 @@ async fn serve_tool_call(
     body: &mut Incoming,
 ) -> Response<Body> {
     match tools::respond(&mut exchange, ingress, call, body).await {
-        Ok(response) => response,
+        Ok(response) => response.map(Body::from),
         Err(refused) => refuse(exchange, &refused, ingress, call.parts, body).await,
     }
 }
@@ -132,11 +137,12 @@ async fn refuse(
         // The bytes that came belong to this call and begin no other.
         ingress.connection_state.end_call();
     }
-    if ingress.serves_gateways() {
-        Body::refusal(&refused.for_gateway(), dialect)
+    let response = if ingress.serves_gateways() {
+        refusal::respond(&refused.for_gateway(), dialect)
     } else {
-        Body::refusal(refused, dialect)
-    }
+        refusal::respond(refused, dialect)
+    };
+    response.map(Body::from)
 }
 
 /// Passes a call on, from admission to the head of the upstream's answer.
@@ -161,12 +167,12 @@ async fn pass(
 }
 
 /// Answers `GET /health`: the socket works, and a run's own socket names the run. Needs no identity and is not a call.
-fn health(ingress: &Ingress) -> Response<Body> {
+fn health(ingress: &Ingress) -> Response<Bytes> {
     let text = match &ingress.listener {
         ListenerKind::Run(run) => {
             serde_json::json!({ "status": "ok", "runId": run.grant.run_id }).to_string()
         }
         ListenerKind::Shared(_) | ListenerKind::Gateway(_) => r#"{"status":"ok"}"#.to_owned(),
     };
-    Body::json(text)
+    json_response(text)
 }

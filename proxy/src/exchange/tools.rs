@@ -26,7 +26,6 @@ use platform_runtime::report;
 
 use super::{
     admit,
-    body::Body,
     call::Exchange,
     identify::split_slot,
     rewrite::{self, BodyLimit},
@@ -74,7 +73,7 @@ pub(super) async fn respond(
     ingress: &Ingress,
     head: ToolCallHead<'_>,
     body: &mut Incoming,
-) -> Result<Response<Body>, Refused> {
+) -> Result<Response<Bytes>, Refused> {
     exchange.begin_tool_call(Route::of_post(head.path));
     exchange.pace_tool_call()?;
     admit::check_head(head.parts, head.target)?;
@@ -98,8 +97,8 @@ pub(super) async fn respond(
 }
 
 /// Returns the response for the agent.
-fn response(answer: ToolAnswer, body: Bytes, ingress: &Ingress) -> Response<Body> {
-    let mut response = Response::new(Body::from(body));
+fn response(answer: ToolAnswer, body: Bytes, ingress: &Ingress) -> Response<Bytes> {
+    let mut response = Response::new(body);
     *response.status_mut() = match answer.status {
         // A gateway would lock its provider for all sessions.
         StatusCode::UNAUTHORIZED

@@ -17,15 +17,18 @@ use platform_core::{
 };
 use serde::Deserialize;
 
-use super::{body::Body, call::Exchange, forward::Answer, passed, redact, rewrite};
+use super::{
+    call::Exchange,
+    forward::Answer,
+    passed,
+    redact::{self, MAX_ERROR},
+    rewrite,
+};
 use crate::{
     refusal::{self, Refused},
     server::Ingress,
     upstream::{Connection, ReadError},
 };
-
-/// Largest error that is passed on, bytes.
-pub(super) const MAX_ERROR: usize = 64 << 10;
 
 #[derive(Deserialize)]
 struct ErrorDocument<'a> {
@@ -64,7 +67,7 @@ pub(super) fn is_no_answer(answer: &Response<Incoming>) -> bool {
 }
 
 /// Returns the response in the place of something that is not an answer. Its connection is not used again.
-pub(super) async fn refuse(mut exchange: Exchange, answer: &Response<Incoming>) -> Response<Body> {
+pub(super) async fn refuse(mut exchange: Exchange, answer: &Response<Incoming>) -> Response<Bytes> {
     let encoding = answer
         .headers()
         .get(header::CONTENT_ENCODING)
@@ -74,7 +77,7 @@ pub(super) async fn refuse(mut exchange: Exchange, answer: &Response<Incoming>) 
     tracing::warn!(call = %exchange.call_id(), status, encoding, "the upstream's answer is not that of a model API, or is encoded although that was not asked for");
     let dialect = exchange.route().dialect();
     exchange.settle_mapped(Refusal::UpstreamFailed, Outcome::Complete).wait().await;
-    Body::refusal(&Refusal::UpstreamFailed.into(), dialect)
+    refusal::respond(&Refusal::UpstreamFailed.into(), dialect)
 }
 
 /// Returns whether an answer with this status is an error.
@@ -87,7 +90,7 @@ pub(super) async fn respond(
     mut exchange: Exchange,
     (answer, connection): Answer,
     detail: ErrorDetail,
-) -> Response<Body> {
+) -> Response<Bytes> {
     let (head, body) = answer.into_parts();
     let dialect = exchange.route().dialect();
     let (text, outcome) = read(&mut exchange, body, connection).await;
@@ -97,7 +100,7 @@ pub(super) async fn respond(
     }
     if detail == ErrorDetail::Generic {
         let reason = gateway_refusal(head.status, &text);
-        let mut response = Body::refusal(&reason.into(), dialect);
+        let mut response = refusal::respond(&reason.into(), dialect);
         if let Some(when) = passed::retry_after(&head.headers).filter(|_| reason == Refusal::UpstreamBusy) {
             response.headers_mut().insert(header::RETRY_AFTER, when.clone());
         }
@@ -126,10 +129,10 @@ async fn refuse_access(
     status: StatusCode,
     refused: &Refused,
     outcome: Outcome,
-) -> Response<Body> {
+) -> Response<Bytes> {
     exchange.context().upstream.target().log_refused_access(status);
     exchange.settle_mapped(refused.reason, outcome).wait().await;
-    Body::refusal(refused, exchange.route().dialect())
+    refusal::respond(refused, exchange.route().dialect())
 }
 
 /// Returns the refusal for an error about Sluicegate's own access. It names a model that LiteLLM's virtual key lacks,
@@ -170,7 +173,7 @@ pub(super) async fn replace_document(
     head: &Parts,
     text: Bytes,
     detail: ErrorDetail,
-) -> Response<Body> {
+) -> Response<Bytes> {
     let dialect = exchange.route().dialect();
     let snapshot = exchange.context().snapshot.load_full();
     let redacted = match detail {
@@ -187,7 +190,7 @@ pub(super) async fn replace_document(
             ErrorDetail::Generic | ErrorDetail::Upstream => Refusal::UpstreamFailed,
         };
         exchange.settle_mapped(reason, Outcome::StreamError).wait().await;
-        return Body::refusal(&reason.into(), dialect);
+        return refusal::respond(&reason.into(), dialect);
     };
     let redacted = exchange.mask().cover(redacted.into());
     exchange.forwarded(redacted.len());
@@ -196,11 +199,10 @@ pub(super) async fn replace_document(
 }
 
 /// Returns a response with the upstream's status and the redacted error `redacted`.
-fn document(head: &Parts, exchange: &Exchange, redacted: Bytes) -> Response<Body> {
+fn document(head: &Parts, exchange: &Exchange, redacted: Bytes) -> Response<Bytes> {
     let mut response = exchange.passed_head(head);
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    *response.body_mut() = Body::from(redacted);
-    response
+    response.map(|()| redacted)
 }
 
 /// Returns the event that replaces an `event` with an error in the middle of a stream.

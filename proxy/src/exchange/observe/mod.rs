@@ -4,6 +4,7 @@
 //! never closed cleanly. If it is between two events, an error event follows. Then the connection is aborted, so that
 //! no client takes a part for the whole.
 
+mod broken_off;
 mod counts;
 
 use std::{
@@ -23,8 +24,8 @@ use platform_core::{
 };
 use platform_runtime::report;
 
+pub(crate) use self::broken_off::BrokenOff;
 use super::{
-    body::{Body, BrokenOff},
     call::Exchange,
     forward::Answer,
     upstream_error::{self, ErrorDetail},
@@ -100,12 +101,20 @@ enum Rest {
     Break(Option<Bytes>, BrokenOff),
 }
 
+/// Response to a call that the upstream has answered with success.
+pub(super) enum Answered {
+    /// The upstream's answer.
+    Passing(Response<Box<Observed>>),
+    /// The response in the place of a document that is not an answer.
+    Replaced(Response<Bytes>),
+}
+
 /// Returns the response for the client.
 pub(super) async fn respond(
     exchange: Exchange,
     (answer, connection): Answer,
     detail: ErrorDetail,
-) -> Response<Body> {
+) -> Answered {
     let (head, body) = answer.into_parts();
     let content_type = head.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let meter = Meter::new(exchange.route(), Format::of(content_type));
@@ -135,13 +144,14 @@ pub(super) async fn respond(
         let text = observed.read_ahead().await;
         if observed.is_no_answer() {
             observed.give_up();
-            return upstream_error::replace_document(&mut observed.exchange, &head, text, detail).await;
+            let replaced =
+                upstream_error::replace_document(&mut observed.exchange, &head, text, detail).await;
+            return Answered::Replaced(replaced);
         }
         observed.ahead = if text.is_empty() { Ahead::None } else { Ahead::Read(text) };
     }
-    let mut response = observed.exchange.passed_head(&head);
-    *response.body_mut() = Body::Observed(Box::new(observed));
-    response
+    let response = observed.exchange.passed_head(&head);
+    Answered::Passing(response.map(|()| Box::new(observed)))
 }
 
 impl Observed {

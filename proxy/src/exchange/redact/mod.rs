@@ -10,8 +10,10 @@ use serde_json::{Map, Value};
 #[cfg(test)]
 mod tests;
 
+/// Largest error that is passed on, bytes.
+pub(super) const MAX_ERROR: usize = 64 << 10;
 /// Bounds of an error. One that exceeds them is replaced as a whole.
-const BOUNDS: Bounds = Bounds::of(super::upstream_error::MAX_ERROR).with_values(10_000);
+const BOUNDS: Bounds = Bounds::of(MAX_ERROR).with_values(10_000);
 /// Members of an error document or event that pass.
 const DOCUMENT: [&str; 15] = [
     "error",
