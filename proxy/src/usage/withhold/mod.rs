@@ -18,6 +18,7 @@ mod tests;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
+use memchr::memmem;
 use platform_core::route::Route;
 
 pub(crate) use self::document::DocumentFilter;
@@ -249,7 +250,11 @@ impl EventFilter {
     }
 }
 
+/// Returns whether an event reports nothing but usage. Nearly all others lack the word, and need no second reading.
 fn is_usage(event: &[u8]) -> bool {
+    if memmem::find(event, b"\"usage\"").is_none() {
+        return false;
+    }
     let lines = event.split(|byte| matches!(byte, b'\n' | b'\r'));
     let mut data = lines.filter_map(|line| line.strip_prefix(b"data:"));
     match (data.next(), data.next()) {
