@@ -87,7 +87,7 @@ function buildEnvironment() {
     OPENCLAW_CONFIG_PATH: statePath("openclaw.json"),
     OPENCLAW_STATE_DIR: statePath("state"),
     OPENCLAW_LOAD_SHELL_ENV: "0",
-    OPENCLAW_LOG_LEVEL: "warn", // a line about each turn would stand beside each answer
+    OPENCLAW_LOG_LEVEL: "error", // others would stand beside each answer
     // The options are already those that OpenClaw would restart itself with.
     OPENCLAW_NO_RESPAWN: "1",
     OPENCLAW_PACKAGED_COMPILE_CACHE_RESPAWNED: "1",

@@ -1,5 +1,5 @@
-// Generates the types of the HTTP API from its OpenAPI document, which git ignores, and the lists of invisible characters from
-// their table. `--check` only says whether these lists are current.
+// Generates the types of the HTTP API, which git ignores, from its OpenAPI document; and the lists of invisible characters from
+// their table. `--check` writes the types, and only compares the lists.
 import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import openapiTypescript, { astToString } from "openapi-typescript";
