@@ -125,7 +125,9 @@ fn explain(answer: Answer<'_>, mut held: usize, mut rest: &[u8], mut left: &[u8]
     let is_ours = matches!(answer.route, Route::ChatCompletions | Route::Completions);
     while !rest.is_empty() {
         let event;
-        let end = event_end(rest);
+        // The line of a mark is not blank, so an event that begins with it goes on behind a line end.
+        let mark = &BOM[..held];
+        let end = event_end(&[mark, rest].concat()).map(|end| end - held);
         (event, rest) = rest.split_at(end.unwrap_or(rest.len()));
         let fits = std::mem::take(&mut held) + event.len() <= answer.longest;
         let text = String::from_utf8_lossy(event);
