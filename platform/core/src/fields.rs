@@ -68,7 +68,7 @@ pub const FIELDS: [Field; 38] = [
     field(
         "v",
         Holds::Count,
-        "Version of the schema: 5. Lines of version 4 have no `seen`, no `output_rate`, and no corrections; of version 3 also no `unconfirmed` among the sources of costs; of version 2 also no `tokens.cache_written_1h`, and no `partial` among the sources of tokens; of version 1 also no `finish_reason`, `rule`, `timeout`, `calls` and `tokens.cache_written`.",
+        "Version of the schema: 5. Lines of version 4 have no `seen`, no `output_rate`, and no corrections; of version 3 also no `unconfirmed` among the sources of costs. No installation has earlier ones.",
     ),
     field("seq", Holds::Count, "Place in the journal, from 1, without gaps."),
     field("ts", Holds::Text, "When the call began: RFC 3339, UTC, microseconds."),

@@ -18,6 +18,7 @@ use crate::state;
 /// Longest wait for the lock, which a proxy that is ending may still hold.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 const LOCK_RETRY_DELAY: Duration = Duration::from_millis(10);
+
 /// File of the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Segment {

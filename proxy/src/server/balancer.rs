@@ -61,7 +61,8 @@ impl ConnectionBalancer {
         &self.threads[self.own].load
     }
 
-    /// Gives the connection that `accepted` makes to the thread with the fewest. Returns it if that is the own one.
+    /// Gives the connection that `accepted` makes to the thread with the fewest. Returns it if this thread has to serve
+    /// it: as the one with the fewest, or because the other takes none.
     pub(super) fn place(
         &self,
         accepted: impl FnOnce(LoadShare) -> AcceptedConnection,

@@ -50,7 +50,7 @@ pub(crate) async fn serve_handed_over<C: CallService>(
 
 impl AcceptedConnection {
     /// Serves the connection on the current thread.
-    pub(super) fn start<C: CallService>(self, context: &Arc<ServerContext<C>>) {
+    fn start<C: CallService>(self, context: &Arc<ServerContext<C>>) {
         let context = Arc::clone(context);
         task::spawn_local("shared connection", async move { self.serve(&context).await });
     }

@@ -250,7 +250,7 @@ impl EventFilter {
     }
 }
 
-/// Returns whether an event reports nothing but usage. Nearly all others lack the word, and need no second reading.
+/// Returns whether an event reports nothing but usage. An event without the word needs no second reading.
 fn is_usage(event: &[u8]) -> bool {
     if memmem::find(event, b"\"usage\"").is_none() {
         return false;

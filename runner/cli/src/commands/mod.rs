@@ -249,7 +249,7 @@ Examples:
     /// Other changed settings of the proxy need a restart, and are listed.
     #[command(after_help = "Example:\n  sluice reload --json | jq -r '.changed[]'")]
     Reload(reload::Arguments),
-    /// List the models that the upstream offers, with their prices and the agents that ask for them
+    /// List the models that the upstream offers or the configuration names, with their prices and agents
     Models(models::Arguments),
     /// Check the configuration, show the values in effect and their sources, or print its schema
     #[command(subcommand)]

@@ -6,7 +6,7 @@ use std::{
 };
 
 use platform_core::{
-    control::{ModelPrice, PriceSource, UpstreamHealth},
+    control::{ModelPrice, PriceSource, UpstreamHealth, offers},
     tariff::find_price,
 };
 use platform_runtime::{settings::Settings, terminal};
@@ -31,7 +31,7 @@ pub(super) struct Arguments {
 #[derive(Debug, PartialEq, Eq, Serialize)]
 struct ModelRow {
     model: String,
-    /// Presence in the list of the upstream.
+    /// The upstream lists it, or a pattern for it.
     offered: bool,
     /// Mark of `upstream.default_model`.
     default: bool,
@@ -98,8 +98,8 @@ fn rows(offered: &[String], settings: &Settings, prices: &[ModelPrice]) -> Vec<M
         agents: users.get(model).cloned().unwrap_or_default(),
         model: model.to_owned(),
     };
-    let offered = offered.iter().map(|model| row(model, true));
-    offered.chain(only_named.into_iter().map(|model| row(model, false))).collect()
+    let listed = offered.iter().map(|model| row(model, true));
+    listed.chain(only_named.into_iter().map(|model| row(model, offers(offered, model)))).collect()
 }
 
 /// Returns the price that calls of `model` have.
@@ -143,7 +143,7 @@ mod tests {
         let settings = settings(
             "[upstream]\ndefault_model = 'b'\n\
              [agents.'t:gone']\nmodel = 'gone'\nargv = ['x']\nimage = 'i:1'\n\
-             [prices.priced]\ninput = '1'\noutput = '2'\n",
+             [prices.priced]\ninput = '1'\noutput = '2'\n[prices.'c/one']\ninput = '1'\noutput = '2'\n",
         );
         let price = ModelPrice {
             model: "a".to_owned(),
@@ -151,15 +151,16 @@ mod tests {
             input: NanoDollars(1_000_000_000),
             output: NanoDollars(2_500_000_000),
         };
-        let rows = rows(&["a".to_owned(), "b".to_owned()], &settings, &[price]);
+        let rows = rows(&["a", "b", "c/*"].map(str::to_owned), &settings, &[price]);
         let shown = table(&rows).to_string();
         let lines: Vec<_> = shown.lines().collect();
         assert!(lines[1].starts_with("a ") && lines[1].contains("$1.00 / $2.50"), "{shown}");
         assert!(lines[1].ends_with("priced by the upstream"), "{shown}");
         assert!(lines[2].contains("sandbox:agent") && lines[2].ends_with("default"), "{shown}");
         assert!(lines[2].contains(" - "), "no price is not a zero: {shown}");
-        assert!(lines[3].contains("t:gone") && lines[3].contains("does not list it"), "{shown}");
-        assert!(lines[4].starts_with("priced ") && lines[4].contains("does not list it"), "{shown}");
-        assert_eq!(lines.len(), 5, "{shown}");
+        assert!(lines[4].starts_with("c/one ") && !lines[4].contains("does not list it"), "{shown}");
+        assert!(lines[5].contains("t:gone") && lines[5].contains("does not list it"), "{shown}");
+        assert!(lines[6].starts_with("priced ") && lines[6].contains("does not list it"), "{shown}");
+        assert_eq!(lines.len(), 7, "{shown}");
     }
 }

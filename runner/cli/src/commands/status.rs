@@ -9,6 +9,7 @@ use platform_core::{
 };
 use runner_engine::request::RunSpec;
 use runner_files::{StagedFiles, size_text};
+use runner_git::RepoUrl;
 
 use super::{
     columns,
@@ -48,7 +49,8 @@ impl Status {
 
     /// Names the files that the run begins with: their copy or clone can take most of its preparation.
     pub(super) fn begins_with(&mut self, spec: &RunSpec) {
-        self.progress.initial_files = initial_files(spec);
+        let repo = spec.repo.as_ref().map(|repo| &repo.url);
+        self.progress.initial_files = initial_files(spec.files.as_ref(), repo);
     }
 
     /// Updates the state with an event of the run.
@@ -114,12 +116,12 @@ impl RunProgress {
 }
 
 /// Returns the files that a run begins with, in words; an empty text if it has none.
-fn initial_files(spec: &RunSpec) -> String {
-    match (&spec.repo, &spec.files) {
-        (Some(repo), _) => format!("a clone of {}", repo.url),
-        (None, Some(StagedFiles { files, bytes, .. })) => {
+fn initial_files(files: Option<&StagedFiles>, repo: Option<&RepoUrl>) -> String {
+    match (files, repo) {
+        (Some(StagedFiles { files, bytes, .. }), _) => {
             format!("a copy of {}, {}", counted(*files, "file"), size_text(ByteSize(*bytes)))
         }
+        (None, Some(repo)) => format!("a clone of {repo}"),
         (None, None) => String::new(),
     }
 }
@@ -127,6 +129,15 @@ fn initial_files(spec: &RunSpec) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_begins_with_a_copy_or_a_clone() {
+        let files = StagedFiles { digest: String::new(), files: 2, bytes: 2048 };
+        let repo = RepoUrl::parse("https://github.com/acme/app").unwrap();
+        assert_eq!(initial_files(None, None), "");
+        assert_eq!(initial_files(Some(&files), None), "a copy of 2 files, 2 KiB");
+        assert_eq!(initial_files(None, Some(&repo)), "a clone of https://github.com/acme/app");
+    }
 
     #[test]
     fn a_line_fits_and_ends_with_the_last_words() {

@@ -308,10 +308,11 @@ mod tests {
     #[test]
     fn spans_name_only_known_models() {
         let file = "[upstream]\ndefault_model = 'default'\n[agents.'a:b']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nmodel = 'own'\nmodels = ['own', 'listed', 'default']\n\
-            [prices.priced]\ninput = '1'\noutput = '1'\n";
+            [prices.priced]\ninput = '1'\noutput = '1'\n\
+            [models.limited]\ncontext_window = 9\n[billing]\nfree_models = ['free']\n";
         let file = Some(("s.toml".into(), file.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
-        let models = settings.named_models().map(str::to_owned).collect();
+        let models: BTreeSet<_> = settings.named_models().map(str::to_owned).collect();
         let installation = InstallationId::parse("default").unwrap();
         let context = TraceContext::unknown(&installation, &RunId::parse("r1").unwrap(), 0);
         let describe = |record: &ExchangeRecord| {
@@ -322,7 +323,7 @@ mod tests {
         for answered in [None, Some("other")] {
             assert!(!describe(&record("my-secret-word", answered)).contains("my-secret-word"));
             // Control: a configured model is exported.
-            for model in ["default", "own", "listed", "priced"] {
+            for model in ["default", "own", "listed", "priced", "limited", "free"] {
                 assert!(
                     describe(&record(model, answered))
                         .contains(&format!("(\"gen_ai.request.model\", Text(\"{model}\"))"))
