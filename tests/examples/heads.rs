@@ -3,12 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a measurement that cannot go on has failed, with the place")]
 
-use std::{
-    path::PathBuf,
-    sync::mpsc::{Receiver, Sender, TryRecvError, channel},
-    thread::{self, JoinHandle},
-    time::Instant,
-};
+use std::time::Instant;
 
 use bench::{load::percentile, measure::machine::Machine};
 use harness::{
@@ -16,7 +11,9 @@ use harness::{
     heads::flood,
     shared::{register_shared, share},
 };
+use platform_runtime::task;
 use serde_json::{Value, json};
+use tokio::sync::oneshot::{self, error::TryRecvError};
 
 /// Limits that the heads do not reach.
 const UNLIMITED: &str = "threads = 2\nmax_header_memory = '4 GiB'\nmax_header_memory_per_listener = '4 GiB'";
@@ -37,13 +34,26 @@ async fn main() {
         }
         share(&mut world, "clients").await;
         let address = register_shared(&world, grant("r1", "acct-1")).await;
-        let run = world.run("r2", "acct-2").await;
-        let alone = Neighbour::calls(run.socket.clone()).for_calls(CALLS_ALONE);
-        let neighbour = Neighbour::calls(run.socket);
+        let neighbour = world.run("r2", "acct-2").await.agent;
+        let mut before = Vec::new();
+        for _ in 0..CALLS_ALONE {
+            before.push(time_call(&neighbour).await);
+        }
+        let (stop, mut stopped) = oneshot::channel();
+        let meanwhile = task::spawn("calls of another run", async move {
+            let mut times = Vec::new();
+            while stopped.try_recv() == Err(TryRecvError::Empty) {
+                times.push(time_call(&neighbour).await);
+            }
+            times
+        });
         let (flooded, open) = flood(&world, &Agent::over_tcp(address), connections, 60 << 10).await;
-        let beside = neighbour.stop();
+        stop.send(()).unwrap();
+        let meanwhile = figures(meanwhile.await.unwrap());
         drop(open);
-        measured.push(json!({ "heads": flooded, "call_us_before": alone, "call_us_meanwhile": beside }));
+        measured.push(
+            json!({ "heads": flooded, "call_us_before": figures(before), "call_us_meanwhile": meanwhile }),
+        );
     }
     let command = format!("cargo run --release -p tests --example heads {}", arguments.join(" "));
     let record = json!({
@@ -55,52 +65,14 @@ async fn main() {
     std::fs::write(file, format!("{record:#}\n")).unwrap();
 }
 
-/// Another run, which makes one call after the other on a thread.
-struct Neighbour {
-    stop: Sender<()>,
-    calls: Receiver<u64>,
-    thread: JoinHandle<()>,
+/// Returns the time of a call, in microseconds.
+async fn time_call(agent: &Agent) -> u64 {
+    let began = Instant::now();
+    assert_eq!(agent.chat("fake").await.status, 200);
+    u64::try_from(began.elapsed().as_micros()).unwrap()
 }
 
-impl Neighbour {
-    /// Starts to call the proxy at `socket`.
-    fn calls(socket: PathBuf) -> Self {
-        let (stop, stopped) = channel();
-        let (made, calls) = channel();
-        let thread = thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-            runtime.block_on(async {
-                let agent = Agent::on(&socket);
-                while matches!(stopped.try_recv(), Err(TryRecvError::Empty)) {
-                    let began = Instant::now();
-                    assert_eq!(agent.chat("fake").await.status, 200);
-                    made.send(u64::try_from(began.elapsed().as_micros()).unwrap()).unwrap();
-                }
-            });
-        });
-        Self { stop, calls, thread }
-    }
-
-    /// Waits for `count` calls, and returns their times.
-    fn for_calls(self, count: usize) -> Value {
-        let times = self.calls.iter().take(count).collect();
-        self.ended();
-        figures(times)
-    }
-
-    /// Returns the times of the calls so far, in microseconds.
-    fn stop(self) -> Value {
-        let times = self.calls.try_iter().collect();
-        self.ended();
-        figures(times)
-    }
-
-    fn ended(self) {
-        self.stop.send(()).unwrap();
-        self.thread.join().unwrap();
-    }
-}
-
+/// Returns the number of calls, and percentiles of their times.
 fn figures(mut times: Vec<u64>) -> Value {
     let [p50, p99, max] = [500, 990, 1000].map(|share| percentile(&mut times, share));
     json!({ "calls": times.len(), "p50": p50, "p99": p99, "max": max })
