@@ -1,0 +1,62 @@
+//! The first change of a developer, executed as CONTRIBUTING describes it, in a fresh clone.
+
+use std::{fs, path::Path, time::Duration};
+
+use harness::book::Page;
+use platform_runtime::config::Environment;
+use tokio::{process::Command, time::timeout};
+
+/// Longest that one step may take. The page promises ten minutes for all of them, reading included.
+const STEP_TIMEOUT: Duration = Duration::from_secs(110);
+
+/// What a developer adds to the test that the page names.
+const CASE: (&str, &str) =
+    ("            (\"1500\", 1500, \"1500 B\"),\n", "            (\"\\t7 KiB\", 7 << 10, \"7 KiB\"),\n");
+
+/// Runs commands of the page in `clone`, which build into the directory that this test was built into.
+async fn run(clone: &Path, commands: &str) -> Result<String, String> {
+    let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
+    let own = Environment::capture();
+    let mut shell = Command::new("bash");
+    shell.args(["-euo", "pipefail", "-c", &format!("exec 2>&1\n{commands}")]).current_dir(clone).env_clear();
+    shell.envs(
+        ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"]
+            .map(|name| (name, own.get(name).unwrap_or_default()))
+            .into_iter()
+            .filter(|(_, value)| !value.is_empty()),
+    );
+    shell.envs([("CARGO_TARGET_DIR", target.as_os_str()), ("CARGO_NET_OFFLINE", "true".as_ref())]);
+    let person = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+    shell.envs(person.map(|name| (name, "ann@example.com"))).kill_on_drop(true);
+    let output =
+        timeout(STEP_TIMEOUT, shell.output()).await.unwrap_or_else(|_| panic!("it hangs: {commands}"));
+    let output = output.unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    if output.status.success() { Ok(said) } else { Err(said) }
+}
+
+/// The control: a case that is wrong fails.
+#[tokio::test]
+async fn the_first_change_works_as_written() {
+    let page = Page::read("CONTRIBUTING.md");
+    let clone = page.root.path().join("sluicegate");
+    let repository = format!("{}/..", env!("CARGO_MANIFEST_DIR"));
+    run(page.root.path(), &format!("git clone --quiet {repository} sluicegate")).await.unwrap();
+    let section = page.section("## Your first change in ten minutes");
+    let blocks: Vec<_> =
+        section.split("   ```sh\n").skip(1).map(|block| block.split("```").next().unwrap()).collect();
+    let [test_all, test_limits, lint, commit] = blocks[..] else { panic!("{blocks:?}") };
+    run(&clone, test_all).await.unwrap();
+    let file = clone.join("platform/core/src/limit.rs");
+    let text = fs::read_to_string(&file).unwrap();
+    let (before, case) = CASE;
+    fs::write(&file, text.replacen(before, &format!("{before}{}", case.replace("7 <<", "8 <<")), 1)).unwrap();
+    let said = run(&clone, test_limits).await.expect_err("a wrong case passes");
+    assert!(said.contains("sizes_are_read_and_shown_with_units"), "{said}");
+    fs::write(&file, text.replacen(before, &format!("{before}{case}"), 1)).unwrap();
+    run(&clone, test_limits).await.unwrap();
+    run(&clone, lint).await.unwrap();
+    run(&clone, commit).await.unwrap();
+    let changed = run(&clone, "git show --stat --format=%s").await.unwrap();
+    assert!(changed.starts_with("test(limits)") && changed.contains("1 insertion(+)"), "{changed}");
+}
