@@ -66,6 +66,16 @@ impl Page {
         below.split_once("\n#").map_or(below, |(section, _)| section)
     }
 
+    /// Returns the commands below a heading.
+    ///
+    /// # Panics
+    /// If there is no such heading.
+    #[must_use]
+    pub fn commands(&self, heading: &str) -> String {
+        let blocks = self.section(heading).split("```sh\n").skip(1);
+        blocks.map(|block| block.split_once("```").unwrap().0).collect()
+    }
+
     /// Moves a directory of the host below the page's own.
     #[must_use]
     pub fn moved(self, path: &str) -> Self {

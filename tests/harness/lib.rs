@@ -11,6 +11,7 @@ pub mod agent;
 mod agent_host_tools;
 pub mod api_occupation;
 pub mod api_soak;
+pub mod artifacts;
 pub mod billing;
 pub mod billing_chaos;
 pub mod book;

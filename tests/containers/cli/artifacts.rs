@@ -4,38 +4,15 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    process::Output,
 };
 
+use harness::artifacts::{dist, run_dist, static_programs};
 use tokio::process::Command;
 
-use super::packages::{FILES, programs};
+use super::packages::FILES;
 
-const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 /// Files of an installation that belong to a host, and not to an environment of Python.
 const OF_HOST: &str = "lib/sys";
-
-/// Runs `scripts/dist.sh`, which compresses little.
-async fn run_dist(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
-    let mut command = Command::new(format!("{REPOSITORY}/scripts/dist.sh"));
-    let quick = [("PROFILE", "dev"), ("COMPRESSION", "none"), ("LEVEL", "1")];
-    command.args(arguments).envs(quick).env_remove("SIGNING_KEY");
-    command.envs(environment.iter().copied()).output().await.unwrap()
-}
-
-/// Runs `scripts/dist.sh`, and returns both its outputs.
-pub(crate) async fn dist(arguments: &[&str], environment: &[(&str, &str)]) -> [String; 2] {
-    let output = run_dist(arguments, environment).await;
-    assert!(output.status.success(), "{output:?}");
-    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
-}
-
-/// Returns the directory of the static programs.
-pub(crate) fn static_programs() -> String {
-    let dir = Path::new(&programs()).with_file_name("images").join("dev");
-    assert!(dir.join("sluice").exists(), "no static programs in {}: run `make test-image`", dir.display());
-    dir.display().to_string()
-}
 
 /// Returns what a shell prints that runs `script` in `dir`.
 async fn shell(dir: &Path, script: &str) -> String {

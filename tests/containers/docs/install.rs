@@ -4,6 +4,7 @@ use std::{fs, time::Instant};
 
 use bench::upstream::ScriptedUpstream;
 use harness::{
+    artifacts::{dist, static_programs},
     book::Page,
     docker::docker,
     dockerd::{Containers, Dockerd},
@@ -11,10 +12,7 @@ use harness::{
 use platform_runtime::config::Environment;
 use tokio::process::Command;
 
-use crate::cli::{
-    artifacts::{dist, static_programs},
-    packages::IMAGE,
-};
+use crate::cli::packages::IMAGE;
 
 /// Ends each program that loads it, as a module of another C library does.
 const MODULE: &str = "void __attribute__((constructor)) end(void) { __builtin_trap(); }";
@@ -43,13 +41,6 @@ impl Installation {
         dist(&["pack", &static_programs(), &format!("{root}/dist")], &environment).await;
         let dockerd = Dockerd::empty(Containers::End).await;
         Self { page, dockerd, upstream: ScriptedUpstream::start().await.unwrap() }
-    }
-
-    /// Returns the commands below a heading.
-    fn commands(&self, heading: &str) -> String {
-        let section = self.page.section(heading);
-        let blocks = section.split("```sh\n").skip(1);
-        blocks.map(|block| block.split_once("```").unwrap().0).collect()
     }
 
     /// Runs `script` as root in a separate Debian, with the Docker of this test. Sandboxes are its siblings, so their
@@ -90,13 +81,13 @@ impl Installation {
 async fn artifacts_install_without_a_compiler() {
     let installation = Installation::make().await;
     let root = installation.page.root();
-    let checked = installation.in_debian(&[], &installation.commands("## Check the files")).await;
+    let checked = installation.in_debian(&[], &installation.page.commands("## Check the files")).await;
     assert!(checked.contains("Signature Verified Successfully"), "{checked}");
-    let inside = installation.in_debian(&[], &installation.commands("## Look up what is inside")).await;
+    let inside = installation.in_debian(&[], &installation.page.commands("## Look up what is inside")).await;
     assert!(inside.contains("pkg:cargo/tokio@"), "{inside}");
 
     let began = Instant::now();
-    let said = installation.in_debian(&[], &installation.commands("## From the archive")).await;
+    let said = installation.in_debian(&[], &installation.page.commands("## From the archive")).await;
     eprintln!("archive, image and demo: {:?}", began.elapsed());
     assert!(said.contains(IMAGE), "it is loaded: {said}");
     for shown in SHOWN.iter().chain(&["A sluice gate lets through what may pass"]) {
@@ -109,7 +100,7 @@ async fn artifacts_install_without_a_compiler() {
         "cp {root}/libnss_fatal.so.2 /usr/lib/x86_64-linux-gnu; echo 'hosts: fatal files' >/etc/nsswitch.conf
          if getent hosts model.test; then echo 'the control: a dynamic program loads the module'; exit 1; fi
          {}",
-        installation.commands("## As a Debian package")
+        installation.page.commands("## As a Debian package")
     );
     let said = installation.in_debian(&own, &commands).await;
     for shown in SHOWN.iter().chain(&["Hello from the scripted upstream"]) {
@@ -118,7 +109,7 @@ async fn artifacts_install_without_a_compiler() {
 
     let pip = format!(
         "/usr/bin/python3 -m venv {root}/venv && cd {root}/dist && . {root}/venv/bin/activate && {}",
-        installation.commands("## As a Python wheel")
+        installation.page.commands("## As a Python wheel")
     );
     let mut environment = Command::new("bash");
     environment.args(["-c", &pip]).env("PIP_NO_INDEX", "1").env("PIP_DISABLE_PIP_VERSION_CHECK", "1");

@@ -130,13 +130,7 @@ impl Dashboard {
     fn program(&self, name: &str, mut input: Value) -> Command {
         input["origin"] = self.there.url().into();
         input["tokens"] = self.tokens.clone().into();
-        let repository = repository();
-        let mut command = Command::new(repository.join("scripts/browser.sh"));
-        command.args(["node", &format!("tests/sdk/dashboard/{name}.mjs")]).env("INPUT", input.to_string());
-        // What Chromium writes is removed with the world.
-        command.env("TMPDIR", self.dir.path()).env("XDG_CONFIG_HOME", self.dir.path());
-        command.current_dir(repository).kill_on_drop(true);
-        command
+        program(name, &input, self.dir.path())
     }
 
     /// Returns the log of `sluice up`.
@@ -155,6 +149,16 @@ impl Dashboard {
 }
 
 impl Cases {
+    /// Runs a suite in a Chromium of its own, against the dashboard of another machine. Its cases are exactly `cases`, and none
+    /// broke off.
+    ///
+    /// # Panics
+    /// If the suite fails, or has other cases.
+    pub async fn observed(name: &str, input: &Value, cases: &[&str]) -> Self {
+        let dir = tempfile::Builder::new().prefix("sw-tour-").tempdir_in("/tmp").unwrap();
+        Self::checked(name, output_of(program(name, input, dir.path())).await, cases)
+    }
+
     /// Returns what a suite printed, which are exactly these cases, and none broke off.
     fn checked(name: &str, seen: Vec<Value>, cases: &[&str]) -> Self {
         let names: Vec<_> = seen.iter().map(|case| case["case"].as_str().unwrap()).collect();
@@ -172,6 +176,16 @@ impl Cases {
     pub fn of(&self, name: &str) -> &Value {
         self.0.iter().find(|case| case["case"] == name).unwrap_or_else(|| panic!("no case {name}"))
     }
+}
+
+/// Returns the program of a suite. What Chromium writes is removed with `dir`.
+fn program(name: &str, input: &Value, dir: &Path) -> Command {
+    let repository = repository();
+    let mut command = Command::new(repository.join("scripts/browser.sh"));
+    command.args(["node", &format!("tests/sdk/dashboard/{name}.mjs")]).env("INPUT", input.to_string());
+    command.env("TMPDIR", dir).env("XDG_CONFIG_HOME", dir);
+    command.current_dir(repository).kill_on_drop(true);
+    command
 }
 
 /// Returns a world with a configuration that serves the API, at any port unless `api` names one.
