@@ -19,6 +19,7 @@ mod dashboard;
 mod docs;
 mod endings;
 mod ephemeral;
+mod first_hour;
 mod gateway;
 mod host_tools;
 mod killed;

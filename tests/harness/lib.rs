@@ -12,6 +12,7 @@ mod agent_host_tools;
 pub mod api_occupation;
 pub mod api_soak;
 pub mod artifacts;
+pub mod bare_debian;
 pub mod billing;
 pub mod billing_chaos;
 pub mod book;

@@ -8,13 +8,11 @@ use std::{
     process::Output,
 };
 
-use harness::{docker::docker, process::binary};
+use harness::{bare_debian::IMAGE, docker::docker, process::binary};
 use platform_runtime::config::Environment;
 use tokio::process::Command;
 
 const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-/// A Debian without Sluicegate.
-pub(crate) const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 /// Files that an installation has, besides one manual page for each command.
 pub(super) const FILES: [&str; 16] = [
     "bin/sluice",

@@ -5,14 +5,13 @@ use std::{fs, time::Instant};
 use bench::upstream::ScriptedUpstream;
 use harness::{
     artifacts::{dist, static_programs},
+    bare_debian::IMAGE,
     book::Page,
     docker::docker,
     dockerd::{Containers, Dockerd},
 };
 use platform_runtime::config::Environment;
 use tokio::process::Command;
-
-use crate::cli::packages::IMAGE;
 
 /// Ends each program that loads it, as a module of another C library does.
 const MODULE: &str = "void __attribute__((constructor)) end(void) { __builtin_trap(); }";

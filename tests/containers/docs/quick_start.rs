@@ -9,10 +9,10 @@ use std::{
 };
 
 use bench::upstream::ScriptedUpstream;
-use harness::{canary::CANARY_KEY, terminal::converse};
+use harness::{bare_debian::IMAGE, canary::CANARY_KEY, terminal::converse};
 use tokio::process::Command;
 
-use crate::cli::packages::{IMAGE, package, programs};
+use crate::cli::packages::{package, programs};
 use harness::book::{Page, own_state};
 
 /// Most lines of the quick start.
