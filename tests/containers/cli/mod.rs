@@ -1,6 +1,7 @@
 //! Tests the command line, one command after the other.
 
 mod advice;
+mod advised_settings;
 pub(crate) mod artifacts;
 mod chat;
 mod doctor;

@@ -12,6 +12,8 @@ const WRITTEN_MS: u64 = 15_000;
 const COMPLETE: &str = "complete";
 /// Outcomes of a call that may have ended while the proxy connected to LiteLLM: LiteLLM was gone, or the client left.
 const UNSENT: [&str; 2] = ["upstream_gone", "client_gone"];
+/// Reason of a receipt without a price.
+const UNPRICED: &str = "unpriced";
 /// Most faults that are kept.
 const MAX_FAULTS: usize = 20;
 
@@ -38,8 +40,25 @@ pub struct Findings {
     pub charged_missing: i64,
     /// Sum of all rows, in nano-dollars.
     pub spent: i64,
+    /// Calls that limits counted before LiteLLM's ledger was read.
+    pub counted: Counted,
     /// Violations, in words.
     pub faults: Vec<String>,
+}
+
+/// What limits counted at the end of each call, beside what LiteLLM spent for it. It has the calls with a row and a price.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct Counted {
+    /// Number of calls.
+    pub calls: usize,
+    /// Calls among them that were cut.
+    pub cut: usize,
+    /// Sum that limits counted, in nano-dollars.
+    pub nanodollars: i64,
+    /// Sum that LiteLLM spent, in nano-dollars.
+    pub spent: i64,
+    /// Calls that were counted for less than LiteLLM spent.
+    pub below: usize,
 }
 
 impl Evidence {
@@ -65,6 +84,7 @@ impl Evidence {
         self.compare_receipts(&mut found);
         self.compare_accounts(&mut found);
         self.compare_spend(&mut found);
+        found.counted = self.counted();
         found.faults.truncate(MAX_FAULTS);
         found
     }
@@ -113,6 +133,25 @@ impl Evidence {
         let wrong =
             self.receipts.iter().filter(|receipt| self.accounts.get(&receipt.run) != Some(&receipt.account));
         found.faults.extend(wrong.map(|receipt| format!("another account pays: {receipt:?}")));
+    }
+
+    fn counted(&self) -> Counted {
+        let mut counted = Counted::default();
+        for receipt in self.receipts.iter().filter(|receipt| !receipt.is_correction) {
+            let (Some(spent), Some(sent)) = (self.spent.get(&receipt.call), self.sent.get(&receipt.call))
+            else {
+                continue;
+            };
+            if receipt.reason == UNPRICED {
+                continue;
+            }
+            counted.calls += 1;
+            counted.cut += usize::from(sent.outcome != COMPLETE);
+            counted.nanodollars += receipt.nanodollars;
+            counted.spent += spent.cast_signed();
+            counted.below += usize::from(receipt.nanodollars < spent.cast_signed());
+        }
+        counted
     }
 
     fn was_served(&self, call: &str) -> bool {

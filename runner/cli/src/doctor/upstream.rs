@@ -47,7 +47,7 @@ impl UpstreamProblem {
             UpstreamHealth::Refused { .. } => None,
             UpstreamHealth::Unreachable { reason } => Some(Self {
                 found: format!("the upstream cannot be reached: {reason}"),
-                fix: "start it, or set upstream.base_url".to_owned(),
+                fix: "start it, or set upstream.base_url and restart the proxy".to_owned(),
             }),
         }
     }
