@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 
 export const TABLE = new URL("../../../platform/core/src/invisible/table.txt", import.meta.url);
 const RUST = new URL("../../../platform/core/src/invisible/ranges.rs", import.meta.url);
-const SCRIPT = new URL("../src/components/agent-text/invisible.ts", import.meta.url);
+const SCRIPT = new URL("../src/base/text/invisible.ts", import.meta.url);
 const LINE = /^([0-9A-F]{4,6})\.\.([0-9A-F]{4,6}) ([a-z]+) /;
 
 /** Returns the files as pairs of address and text. */

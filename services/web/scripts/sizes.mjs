@@ -4,10 +4,10 @@ import { readFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 
 const ON_DEMAND = new Set([
-  "src/pages/account/CreditDialog.tsx", "src/pages/account/LimitsDialog.tsx", "src/pages/account/Receipts.tsx",
-  "src/pages/account/Statement.tsx", "src/pages/accounts/FreezeConfirm.tsx", "src/pages/run/Ask.tsx", "src/pages/run/Calls.tsx",
-  "src/pages/run/Events.tsx", "src/pages/run/Failure.tsx", "src/pages/run/Git.tsx", "src/pages/run/Output.tsx",
-  "src/pages/run/Receipts.tsx", "src/pages/run/Refusals.tsx", "src/pages/run/Timeline.tsx", "src/pages/run/Tools.tsx",
+  ...["account/CreditDialog", "account/LimitsDialog", "account/Receipts", "account/Statement", "FreezeConfirm"]
+    .map((name) => `src/pages/money/${name}.tsx`),
+  ...["Ask", "Calls", "Events", "Failure", "Git", "Output", "Receipts", "Refusals", "Timeline", "Tools"]
+    .map((name) => `src/pages/runs/run/${name}.tsx`),
 ]);
 const DIST = new URL("../dist/", import.meta.url);
 const max = Number(process.argv[2]) * 1000;
@@ -42,7 +42,7 @@ for (const page of [entry, ...pages]) {
   // What the entry imports lazily are the pages themselves.
   const own = page === entry ? [] : chunksOf(page, true, new Set(base));
   const bytes = await size(new Set([...base, ...own]));
-  const isChat = /pages\/chat/.test(page);
+  const isChat = /pages\/threads/.test(page);
   const verdict = bytes > max && !isChat ? "  TOO LARGE" : "";
   isTooLarge ||= verdict !== "";
   console.log(`${(bytes / 1000).toFixed(1).padStart(7)} kB  ${page}${verdict}`);

@@ -7,10 +7,10 @@ import { ErrorNote } from "../components/ErrorNote";
 import { Skeleton } from "../components/Skeleton";
 import { ROUTES } from "../pages/routes";
 import { Layout } from "./Layout";
-import { Link, RouterProvider, componentOf, findRoute, useLocation } from "./router";
-import { SessionProvider, useSession } from "./session";
+import { Link, RouterProvider, componentOf, findRoute, useLocation } from "../base/router";
+import { SessionProvider, useSession } from "../base/session";
 
-const SignIn = lazy(() => import("../pages/signin"));
+const SignIn = lazy(() => import("../pages/people/signin"));
 
 /** The dashboard. `linkCode` is the code of a one-time link, which the first module took out of the address. */
 export function App({ linkCode }: { linkCode: string | null }) {

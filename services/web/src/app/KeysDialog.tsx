@@ -1,6 +1,6 @@
 /** Lists the shortcuts that hold on the shown page. */
 import { Dialog } from "../components/Dialog";
-import { useRegisteredShortcuts } from "./keys";
+import { useRegisteredShortcuts } from "../base/keys";
 
 /** Shows the list. */
 export default function KeysDialog({ onClose }: { onClose: () => void }) {

@@ -1,7 +1,7 @@
 /** Copies a text, and says so on the button and to people who hear the page. */
 import { useEffect, useState } from "react";
-import { announce } from "../app/announce";
-import { visibleText } from "./agent-text/marks";
+import { announce } from "../base/announce";
+import { visibleText } from "../base/text/marks";
 
 const SHOWN_MS = 2_000;
 

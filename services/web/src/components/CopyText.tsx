@@ -1,5 +1,5 @@
 /** Shows a command, and copies it when a person asks for it. */
-import { AgentText, cutAt } from "./agent-text/AgentText";
+import { AgentText, cutAt } from "./AgentText";
 import { CopyButton } from "./CopyButton";
 
 const NAME_CHARS = 80;

@@ -1,7 +1,7 @@
 /** Dialogs: one that shows something, and one that asks before an action. The browser keeps the focus inside. */
 import { type FormEvent, type ReactNode, type SyntheticEvent, useLayoutEffect, useRef, useState } from "react";
 import { type ApiError, toApiError } from "../api/problem";
-import { AgentText } from "./agent-text/AgentText";
+import { AgentText } from "./AgentText";
 import { ErrorNote } from "./ErrorNote";
 
 /** Properties of a dialog. While `isBusy` it stays: a failure of what it does is shown in it. */

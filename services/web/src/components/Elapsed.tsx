@@ -1,6 +1,6 @@
 /** Shows how long something took, or has taken so far. */
 import { useEffect, useState } from "react";
-import { formatDuration } from "./format";
+import { formatDuration } from "../base/text/format";
 
 /** Renders the time from `from` to `to`; while `to` is null it counts on. */
 export function Elapsed({ from, to }: { from: string | null; to: string | null }) {

@@ -1,7 +1,7 @@
 /** Shows why a request failed, and what would change the outcome. */
 import type { ReactNode } from "react";
 import type { ApiError } from "../api/problem";
-import { AgentText } from "./agent-text/AgentText";
+import { AgentText } from "./AgentText";
 import { Time } from "./Time";
 
 /** Properties: `staleSince` says since when older data is shown below. */

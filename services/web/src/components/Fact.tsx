@@ -1,6 +1,6 @@
 /** Entry of a list of facts, `<dl className="facts">`. */
 import type { ReactNode } from "react";
-import { AgentText } from "./agent-text/AgentText";
+import { AgentText } from "./AgentText";
 
 /** Properties: a text is shown as one of an agent, and null as a dash. */
 export interface FactProps {

@@ -1,8 +1,8 @@
 /** Says below a failed run what to do, and links to what shows the cause. */
 import type { ReactNode } from "react";
 import { encodePart } from "../api/encode";
-import { Link } from "../app/router";
-import { AgentText } from "./agent-text/AgentText";
+import { Link } from "../base/router";
+import { AgentText } from "./AgentText";
 import { OF_LIMITS, causeTab, failureHelp } from "./failures";
 
 /** Properties: `run` is the address of the run's page, null without a run; `children` replace the general advice. */

@@ -1,5 +1,5 @@
 /** Shows a message of Sluicegate with its commands, which stand between backticks, as code. */
-import { AgentText } from "./agent-text/AgentText";
+import { AgentText } from "./AgentText";
 
 /** Divides a text at its backticks. Every second piece is code; a backtick without a partner stays text. */
 export function splitCode(text: string): string[] {

@@ -1,7 +1,7 @@
 /** Links to the pages of objects by their ids. */
 import { encodePart } from "../api/encode";
-import { Link } from "../app/router";
-import { AgentText } from "./agent-text/AgentText";
+import { Link } from "../base/router";
+import { AgentText } from "./AgentText";
 
 /** Link to an account. */
 export function AccountLink({ id }: { id: string }) {

@@ -1,5 +1,5 @@
 /** Says that a page or an action takes a role that the session does not have. */
-import { type Role, useSession } from "../app/session";
+import { type Role, useSession } from "../base/session";
 import { EmptyState } from "./EmptyState";
 
 /** Renders the note in place of a page. */

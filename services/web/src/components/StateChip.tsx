@@ -1,5 +1,5 @@
 /** Shows a state as a word with a sign of its own shape, so that colour alone says nothing. */
-import { AgentText } from "./agent-text/AgentText";
+import { AgentText } from "./AgentText";
 
 /** Meaning of a state, which chooses the sign and the colour. */
 export type Tone = "good" | "bad" | "warn" | "busy" | "idle";

@@ -1,7 +1,7 @@
 /** Says how a live stream stands: live, paused, lost with the reason and a countdown, refused. */
 import { useEffect, useState } from "react";
 import type { StreamState } from "../api/stream";
-import { AgentText } from "./agent-text/AgentText";
+import { AgentText } from "./AgentText";
 import { ErrorNote } from "./ErrorNote";
 
 /** Renders the state; `ended` says nothing, because nothing more will come. */

@@ -1,7 +1,7 @@
 /** Horizontal bars on one scale, with a table of the same numbers for those who do not see them. */
-import { AgentText, cutAt } from "./agent-text/AgentText";
-import { visibleText } from "./agent-text/marks";
-import { formatDuration } from "./format";
+import { AgentText, cutAt } from "./AgentText";
+import { visibleText } from "../base/text/marks";
+import { formatDuration } from "../base/text/format";
 
 /** Bar from `start` to `end`, in milliseconds from the beginning. */
 export interface Bar {

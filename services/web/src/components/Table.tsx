@@ -1,6 +1,6 @@
 /** Table with aligned columns. Below 640 px each row becomes a card with the names of its columns. */
 import { type KeyboardEvent, type MouseEvent, type ReactNode, useRef } from "react";
-import { useShortcuts } from "../app/keys";
+import { useShortcuts } from "../base/keys";
 
 /** Column: its name, its cell, and whether it holds numbers. */
 export interface Column<T> {

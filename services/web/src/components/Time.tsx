@@ -1,6 +1,6 @@
 /** Shows a point in time: short in the text, exact in the title. */
-import { AgentText } from "./agent-text/AgentText";
-import { formatTime } from "./format";
+import { AgentText } from "./AgentText";
+import { formatTime } from "../base/text/format";
 
 /** Renders `at`, or a dash if there is none. */
 export function Time({ at }: { at: string | null | undefined }) {

@@ -1,5 +1,5 @@
 /** Says what a person can do about a failed run, by the code of its failure, and which part of its page shows the cause. */
-import { creditCommand, limitCommand } from "./commands";
+import { creditCommand, limitCommand } from "../base/text/commands";
 
 /** Tab of a run's page. */
 export interface CauseTab {

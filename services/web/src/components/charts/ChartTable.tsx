@@ -1,5 +1,5 @@
 /** Table with the numbers of a chart, in a disclosure. */
-import { AgentText } from "../agent-text/AgentText";
+import { AgentText } from "../AgentText";
 import type { ChartProps } from "./chart";
 
 /** Renders the table. */

@@ -1,5 +1,5 @@
 /** Stacked columns over time, with a legend, and a table of the same numbers for those who do not see them. */
-import { AgentText } from "../agent-text/AgentText";
+import { AgentText } from "../AgentText";
 import { ChartTable } from "./ChartTable";
 import type { ChartProps } from "./chart";
 

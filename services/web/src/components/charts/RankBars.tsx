@@ -1,6 +1,6 @@
 /** Horizontal bars, the greatest first, with their names and numbers in words beside them. */
-import { Link } from "../../app/router";
-import { AgentText } from "../agent-text/AgentText";
+import { Link } from "../../base/router";
+import { AgentText } from "../AgentText";
 import { ChartTable } from "./ChartTable";
 import type { ChartProps, ChartRow } from "./chart";
 

@@ -1,5 +1,5 @@
 /** Says which runs have not ended. */
-import type { Run } from "./filter";
+import type { Run } from "./list/filter";
 
 /** States of a run before its end, in their order. */
 export const ACTIVE_STATES: Run["state"][] = ["queued", "preparing", "starting", "running", "collecting", "settling"];

@@ -1,6 +1,6 @@
 /** Figures of runs, as lists and pages show them. */
-import { formatCount, formatDollars, plural } from "../../components/format";
-import type { Run } from "./filter";
+import { formatCount, formatDollars, plural } from "../../base/text/format";
+import type { Run } from "./list/filter";
 
 /** Number of calls, and how many more were refused. */
 export function CallCount({ calls, refused }: { calls: number; refused: number }) {

@@ -1,0 +1,13 @@
+/** Says what a freeze or a thaw has done. */
+import { AgentText } from "../../components/AgentText";
+import type { FreezeChange } from "./changeFreeze";
+
+/** Renders the change; null is nothing. */
+export function FreezeNote({ change }: { change: FreezeChange | null }) {
+  if (change === null) return null;
+  return (
+    <p className={change.isWarning ? "note" : "hint"}>
+      <AgentText text={change.text} form="inline" />
+    </p>
+  );
+}

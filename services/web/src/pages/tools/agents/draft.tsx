@@ -1,0 +1,35 @@
+/** Draft of an agent: a form becomes an entry of the configuration and a diff. Nothing is written. */
+import { useState } from "react";
+import { sendJson } from "../../../api/client";
+import { Link, useLocation } from "../../../base/router";
+import type { DraftedAgent } from "../../base/system/types";
+import { DraftForm } from "./DraftForm";
+import { DraftPage } from "./DraftPage";
+import { DraftResult } from "./DraftResult";
+import { EMPTY_FIELDS, readDraft } from "./draft-fields";
+import { useDraft } from "./useDraft";
+
+/** Shows the form and the last draft. */
+export default function Draft() {
+  const { query } = useLocation();
+  const [fields, setFields] = useState({ ...EMPTY_FIELDS, agentId: query.get("agent") ?? "" });
+  const { body, mistakes } = readDraft(fields);
+  const request = () => sendJson<DraftedAgent>("post", "/api/v1/agents/draft", { body: JSON.stringify(body) });
+  const drafting = useDraft(mistakes.length > 0 ? null : request, ({ problems }) =>
+    problems.length > 0 ? "The draft has mistakes." : "The draft is ready.");
+  return (
+    <DraftPage
+      title="Draft of an agent"
+      hint={
+        <>
+          The draft is shown, and nothing is changed: agents come from the configuration file. A skill has no entry of its own: it is
+          a text among the files of an agent. <Link to="/agents/skill">Draft a skill</Link>
+        </>
+      }
+      drafting={drafting}
+      fields={<DraftForm fields={fields} mistakes={mistakes} onChange={setFields} />}
+      buttons={<button type="button" onClick={() => setFields(EMPTY_FIELDS)}>Clear</button>}
+      show={(draft) => <DraftResult draft={draft} />}
+    />
+  );
+}
