@@ -2,7 +2,6 @@
  * Sends requests to the HTTP API, typed by its OpenAPI document. The browser adds the session's cookie; no token passes
  * through here but that of a sign-in.
  */
-import { encodePart } from "./encode";
 import { isAbort, readProblem, unreachable } from "./problem";
 import type { components, paths } from "./schema";
 
@@ -98,3 +97,8 @@ function typed<M extends Method>(method: M) {
 
 /** Client of the API: one function for each method, whose first argument is a path of the OpenAPI document. */
 export const api = { get: typed("get"), post: typed("post"), put: typed("put"), delete: typed("delete") };
+
+/** Returns `text` as a part of an address. Halves of characters, which have no form there, are replaced. */
+export function encodePart(text: string): string {
+  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd"));
+}

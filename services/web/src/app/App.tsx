@@ -1,10 +1,7 @@
 /** Renders the page of the address, or the sign-in where it takes one. */
 import { type ReactNode, Suspense, createElement, lazy, useCallback, useEffect, useState } from "react";
 import { DashboardContext, NO_SETTINGS, readDashboard } from "../api/dashboard";
-import { EmptyState } from "../components/EmptyState";
-import { ErrorBoundary } from "../components/ErrorBoundary";
-import { ErrorNote } from "../components/ErrorNote";
-import { Skeleton } from "../components/Skeleton";
+import { EmptyState, ErrorBoundary, ErrorNote, Skeleton } from "../components/Notes";
 import { ROUTES } from "../pages/routes";
 import { Layout } from "./Layout";
 import { Link, RouterProvider, componentOf, findRoute, useLocation } from "../base/router";

@@ -2,6 +2,7 @@
 import { useEffect, useState } from "react";
 import { announce } from "../base/announce";
 import { visibleText } from "../base/text/marks";
+import { AgentText, cutAt } from "./AgentText";
 
 const SHOWN_MS = 2_000;
 
@@ -34,5 +35,19 @@ export function CopyButton({ text, what, form = "whole" }: CopyButtonProps) {
     <button type="button" className="quiet" onClick={copy} aria-label={name}>
       {note ?? "copy"}
     </button>
+  );
+}
+
+const NAME_CHARS = 80;
+
+/** Renders `text` with a button that copies it. */
+export function CopyText({ text }: { text: string }) {
+  return (
+    <span className="copy-text">
+      <code>
+        <AgentText text={text} form="inline" />
+      </code>
+      <CopyButton text={text} what={cutAt(text, NAME_CHARS)} form="short" />
+    </span>
   );
 }

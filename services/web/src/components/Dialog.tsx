@@ -2,7 +2,7 @@
 import { type FormEvent, type ReactNode, type SyntheticEvent, useLayoutEffect, useRef, useState } from "react";
 import { type ApiError, toApiError } from "../api/problem";
 import { AgentText } from "./AgentText";
-import { ErrorNote } from "./ErrorNote";
+import { ErrorNote } from "./Notes";
 
 /** Properties of a dialog. While `isBusy` it stays: a failure of what it does is shown in it. */
 export interface DialogProps {

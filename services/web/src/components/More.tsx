@@ -1,7 +1,6 @@
 /** Ends of lists that are loaded page by page: what failed, and a button for the next page. */
 import type { Pages } from "../api/usePages";
-import { ErrorNote } from "./ErrorNote";
-import { Skeleton } from "./Skeleton";
+import { ErrorNote, Skeleton } from "./Notes";
 
 /** Renders the state of `pages` below their items. */
 export function More<T>({ pages }: { pages: Pages<T> }) {

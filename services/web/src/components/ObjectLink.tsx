@@ -1,5 +1,5 @@
 /** Links to the pages of objects by their ids. */
-import { encodePart } from "../api/encode";
+import { encodePart } from "../api/client";
 import { Link } from "../base/router";
 import { AgentText } from "./AgentText";
 

@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import type { StreamState } from "../api/stream";
 import { AgentText } from "./AgentText";
-import { ErrorNote } from "./ErrorNote";
+import { ErrorNote } from "./Notes";
 
 /** Renders the state; `ended` says nothing, because nothing more will come. */
 export function StreamNote({ state, onRetry }: { state: StreamState; onRetry: () => void }) {

@@ -1,6 +1,6 @@
 /** Tabs of a page, as the ARIA pattern has them: arrow keys move, and the shown tab is in the address. */
 import { type KeyboardEvent, type ReactNode, Suspense, useId, useRef } from "react";
-import { Skeleton } from "./Skeleton";
+import { Skeleton } from "./Notes";
 
 /** One tab. `count` is shown behind its label. */
 export interface Tab {

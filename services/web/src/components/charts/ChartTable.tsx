@@ -1,8 +1,35 @@
-/** Table with the numbers of a chart, in a disclosure. */
+/** Names what charts are made of, and shows it as a table. */
 import { AgentText } from "../AgentText";
-import type { ChartProps } from "./chart";
 
-/** Renders the table. */
+/** Colour of a series. Each has a name beside it, so that colour alone says nothing. */
+export type SeriesTone = "one" | "two" | "good" | "bad" | "warn" | "idle";
+
+/** What the numbers of one colour are. */
+export interface Series {
+  name: string;
+  tone: SeriesTone;
+}
+
+/** Row of a chart: what it is of, and one number for each series. `exact` has texts for the table where numbers are rounded. */
+export interface ChartRow {
+  label: string;
+  values: number[];
+  exact?: string[];
+  /** Address of what the row counts. */
+  to?: string;
+}
+
+/** Properties of a chart. */
+export interface ChartProps {
+  title: string;
+  /** The most important number, in words. */
+  summary: string;
+  rows: ChartRow[];
+  series: Series[];
+  format: (value: number) => string;
+}
+
+/** Renders the numbers of a chart as a table that can be opened. */
 export function ChartTable({ title, rows, series, format }: Omit<ChartProps, "summary">) {
   if (rows.length === 0) return null;
   return (

@@ -1,7 +1,6 @@
 /** Stacked columns over time, with a legend, and a table of the same numbers for those who do not see them. */
 import { AgentText } from "../AgentText";
-import { ChartTable } from "./ChartTable";
-import type { ChartProps } from "./chart";
+import { type ChartProps, ChartTable } from "./ChartTable";
 
 const STEP = 10;
 const GAP = 2;

@@ -1,8 +1,7 @@
 /** Horizontal bars, the greatest first, with their names and numbers in words beside them. */
 import { Link } from "../../base/router";
 import { AgentText } from "../AgentText";
-import { ChartTable } from "./ChartTable";
-import type { ChartProps, ChartRow } from "./chart";
+import { type ChartProps, type ChartRow, ChartTable } from "./ChartTable";
 
 const SHOWN = 8;
 

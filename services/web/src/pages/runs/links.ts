@@ -1,5 +1,5 @@
 /** Makes links to other systems, only where the server's configuration allows them. */
-import { encodePart } from "../../api/encode";
+import { encodePart } from "../../api/client";
 import { webAddress } from "../../base/text/links";
 
 /** Returns the address of a trace, or null without a template or a trace. */

@@ -1,6 +1,6 @@
 /** Chooses among the agents that can run. */
 import { visibleText } from "../../base/text/marks";
-import { ErrorNote } from "../../components/ErrorNote";
+import { ErrorNote } from "../../components/Notes";
 import type { Agents } from "./useAgents";
 
 /** Properties: the agents, and the one that is chosen. */

@@ -3,7 +3,7 @@ import { useEffect, useState } from "react";
 import { announce } from "../../base/announce";
 import { useSession } from "../../base/session";
 import { AgentText } from "../../components/AgentText";
-import { ErrorNote } from "../../components/ErrorNote";
+import { ErrorNote } from "../../components/Notes";
 import { Approvals } from "./Approvals";
 import { Composer } from "./Composer";
 import { Earlier } from "./Earlier";

@@ -3,7 +3,7 @@ import { useEffect } from "react";
 import { readCalls } from "../../api/calls";
 import { useLoad } from "../../api/useLoad";
 import { AgentText } from "../../components/AgentText";
-import { failureHelp, limitHelp } from "../../components/failures";
+import { failureHelp, limitHelp } from "../../components/FailureHelp";
 
 /** Properties: the run that ended, its agent, the account that pays, and the code of its failure. */
 export interface DecidedByProps {

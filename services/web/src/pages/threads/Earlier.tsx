@@ -2,7 +2,7 @@
 import type { Chat } from "@ai-sdk/react";
 import { useState } from "react";
 import { type ApiError, toApiError } from "../../api/problem";
-import { ErrorNote } from "../../components/ErrorNote";
+import { ErrorNote } from "../../components/Notes";
 import { readPage } from "./access";
 import type { ChatMessage } from "./message";
 

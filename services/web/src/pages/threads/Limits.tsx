@@ -1,7 +1,6 @@
 /** Shows what the account has left, and what helps once a limit is used up. */
 import { useEffect, useRef } from "react";
-import { api } from "../../api/client";
-import { encodePart } from "../../api/encode";
+import { api, encodePart } from "../../api/client";
 import { useLoad } from "../../api/useLoad";
 import { Link } from "../../base/router";
 import { AgentText } from "../../components/AgentText";

@@ -1,6 +1,6 @@
 /** Shows one message: a question, or an answer with its tools and how it ended. */
 import { type ReactNode, memo } from "react";
-import { encodePart } from "../../api/encode";
+import { encodePart } from "../../api/client";
 import { Link } from "../../base/router";
 import { useSession } from "../../base/session";
 import { AgentText } from "../../components/AgentText";

@@ -1,9 +1,9 @@
 /** Says why an order was refused, and offers what helps: wait, send again, or take the question back. */
 import { useEffect, useState } from "react";
-import { encodePart } from "../../api/encode";
+import { encodePart } from "../../api/client";
 import { Link } from "../../base/router";
-import { ErrorNote } from "../../components/ErrorNote";
-import { OF_LIMITS } from "../../components/failures";
+import { ErrorNote } from "../../components/Notes";
+import { OF_LIMITS } from "../../components/FailureHelp";
 import type { Link as ChatLink } from "./link";
 
 /** Properties: the refusal, and what can be done about it. */

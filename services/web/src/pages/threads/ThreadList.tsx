@@ -1,15 +1,13 @@
 /** Lists the threads of the account, opens them and removes them. */
 import { useRef, useState } from "react";
-import { encodePart } from "../../api/encode";
+import { type Schemas, encodePart } from "../../api/client";
 import { Link, useLocation } from "../../base/router";
 import { useSession } from "../../base/session";
 import { AgentText, cutAt } from "../../components/AgentText";
 import { visibleText } from "../../base/text/marks";
 import { Confirm } from "../../components/Dialog";
-import { ErrorNote } from "../../components/ErrorNote";
-import { Skeleton } from "../../components/Skeleton";
+import { ErrorNote, Skeleton } from "../../components/Notes";
 import { Time } from "../../components/Time";
-import type { Schemas } from "../../api/client";
 import type { Threads } from "./useThreads";
 
 const TITLE_CHARS = 60;

@@ -1,7 +1,6 @@
 /** Makes rows of charts of the figures of an overview. Pure. */
-import type { Schemas } from "../../../api/client";
-import { encodePart } from "../../../api/encode";
-import type { ChartRow, Series } from "../../../components/charts/chart";
+import { type Schemas, encodePart } from "../../../api/client";
+import type { ChartRow, Series } from "../../../components/charts/ChartTable";
 import { formatDollars, formatDuration } from "../../../base/text/format";
 
 /** Answer of `GET /api/v1/ai/overview`. */

@@ -1,5 +1,5 @@
 /** Counts runs by state, as bars with a table behind them, and says how the queue stands. */
-import { encodePart } from "../../../api/encode";
+import { encodePart } from "../../../api/client";
 import { Link } from "../../../base/router";
 import { StateChip } from "../../../components/StateChip";
 import { formatCount } from "../../../base/text/format";

@@ -2,7 +2,7 @@
 import { type ReactNode, Suspense, lazy } from "react";
 import type { Schemas } from "../../../api/client";
 import { useLocation } from "../../../base/router";
-import { Skeleton } from "../../../components/Skeleton";
+import { Skeleton } from "../../../components/Notes";
 import { Tabs } from "../../../components/Tabs";
 import { UseBars } from "../UseBar";
 import { readLimits } from "../limits";

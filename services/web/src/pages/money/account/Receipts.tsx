@@ -3,7 +3,7 @@ import { type Schemas, api } from "../../../api/client";
 import { usePages } from "../../../api/usePages";
 import { useLocation } from "../../../base/router";
 import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/EmptyState";
+import { EmptyState } from "../../../components/Notes";
 import { type Column, Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";
 import { formatCount, formatDollars } from "../../../base/text/format";

@@ -1,8 +1,7 @@
 /** One account: its limits with what is used, its balance, its statements and its receipts. */
 import { Suspense, lazy, useState } from "react";
-import { api } from "../../../api/client";
+import { api, encodePart } from "../../../api/client";
 import { useDashboard } from "../../../api/dashboard";
-import { encodePart } from "../../../api/encode";
 import { useLoad } from "../../../api/useLoad";
 import { usePoll } from "../../../api/usePoll";
 import { Link, useLocation } from "../../../base/router";

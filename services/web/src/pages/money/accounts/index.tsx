@@ -1,15 +1,13 @@
 /** List of accounts, the nearest to a limit first, and what is frozen. */
 import { Suspense, lazy, useMemo } from "react";
-import { type Schemas, api } from "../../../api/client";
+import { type Schemas, api, encodePart } from "../../../api/client";
 import { useDashboard } from "../../../api/dashboard";
-import { encodePart } from "../../../api/encode";
 import { useLoad } from "../../../api/useLoad";
 import { usePoll } from "../../../api/usePoll";
 import { useShortcuts } from "../../../base/keys";
 import { useLocation } from "../../../base/router";
 import { useSession } from "../../../base/session";
-import { EmptyState } from "../../../components/EmptyState";
-import { Skeleton } from "../../../components/Skeleton";
+import { EmptyState, Skeleton } from "../../../components/Notes";
 import { type Column, Table } from "../../../components/Table";
 import { formatCount, formatDollars } from "../../../base/text/format";
 import { UseBar } from "../UseBar";

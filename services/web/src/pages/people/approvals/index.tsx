@@ -7,7 +7,7 @@ import { usePoll } from "../../../api/usePoll";
 import { announce } from "../../../base/announce";
 import { useShortcuts } from "../../../base/keys";
 import { useSession } from "../../../base/session";
-import { EmptyState } from "../../../components/EmptyState";
+import { EmptyState } from "../../../components/Notes";
 import { formatCount } from "../../../base/text/format";
 import { Card, type Verdict } from "./Card";
 import { Decide } from "./Decide";

@@ -3,7 +3,7 @@ import { type FormEvent, useEffect, useRef, useState } from "react";
 import { ApiError, toApiError } from "../../../api/problem";
 import { useLocation } from "../../../base/router";
 import { useSession } from "../../../base/session";
-import { ErrorNote } from "../../../components/ErrorNote";
+import { ErrorNote } from "../../../components/Notes";
 import { LinkQuestion, replacedBy } from "./LinkQuestion";
 
 interface SignInProps {

@@ -3,10 +3,10 @@
  * and its question, an agent and the model, an account and the person, a cost and its calls. So all fit a window of 1,280 px.
  */
 import { useDashboard } from "../../../api/dashboard";
-import { encodePart } from "../../../api/encode";
+import { encodePart } from "../../../api/client";
 import { Link } from "../../../base/router";
 import { AgentText, cutAt } from "../../../components/AgentText";
-import { Elapsed } from "../../../components/Elapsed";
+import { Elapsed } from "../../../components/Time";
 import { formatCount, formatTime, plural } from "../../../base/text/format";
 import { StateChip } from "../../../components/StateChip";
 import type { Column } from "../../../components/Table";

@@ -1,11 +1,9 @@
 /** List of runs: filters in the address, one request for a page, and live changes that move nothing. */
-import { encodePart } from "../../../api/encode";
+import { encodePart } from "../../../api/client";
 import { useMemo } from "react";
 import { Link, useLocation } from "../../../base/router";
 import { useSession } from "../../../base/session";
-import { EmptyState } from "../../../components/EmptyState";
-import { ErrorNote } from "../../../components/ErrorNote";
-import { Skeleton } from "../../../components/Skeleton";
+import { EmptyState, ErrorNote, Skeleton } from "../../../components/Notes";
 import { StreamNote } from "../../../components/StreamNote";
 import { Table } from "../../../components/Table";
 import { runColumns } from "./columns";

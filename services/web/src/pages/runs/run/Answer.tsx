@@ -3,7 +3,7 @@ import { useEffect, useRef } from "react";
 import { announce } from "../../../base/announce";
 import { Link } from "../../../base/router";
 import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/EmptyState";
+import { EmptyState } from "../../../components/Notes";
 import { isActive } from "../active";
 import type { RunDetails } from "./useRun";
 

@@ -1,6 +1,6 @@
 /** Model calls of a run, as the journal records them. */
 import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/EmptyState";
+import { EmptyState } from "../../../components/Notes";
 import { formatCount, formatDollars, formatDuration } from "../../../base/text/format";
 import { More } from "../../../components/More";
 import { StateChip, type Tone } from "../../../components/StateChip";

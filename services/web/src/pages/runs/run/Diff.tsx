@@ -4,10 +4,8 @@ import { type Schemas, api } from "../../../api/client";
 import { useLoad } from "../../../api/useLoad";
 import { AgentText } from "../../../components/AgentText";
 import { readDiff } from "../../../base/text/diff";
-import { EmptyState } from "../../../components/EmptyState";
-import { ErrorNote } from "../../../components/ErrorNote";
+import { EmptyState, ErrorNote, Skeleton } from "../../../components/Notes";
 import { formatCount } from "../../../base/text/format";
-import { Skeleton } from "../../../components/Skeleton";
 import { Table } from "../../../components/Table";
 import { VirtualList } from "../../../components/VirtualList";
 

@@ -3,7 +3,7 @@ import { type ReactNode, useEffect, useMemo, useRef, useState } from "react";
 import { useShortcuts } from "../../../base/keys";
 import { useLocation } from "../../../base/router";
 import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/EmptyState";
+import { EmptyState } from "../../../components/Notes";
 import { Time } from "../../../components/Time";
 import { VirtualList, type VirtualListHandle } from "../../../components/VirtualList";
 import { filterRows, nextFailure } from "./eventLog";

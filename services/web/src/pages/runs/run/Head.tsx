@@ -1,14 +1,13 @@
 /** Head of a run: state, figures, what it waits for, and why it failed. */
-import { encodePart } from "../../../api/encode";
+import { encodePart } from "../../../api/client";
 import { type ReactNode, Suspense, lazy } from "react";
 import { useDashboard } from "../../../api/dashboard";
 import { Link } from "../../../base/router";
 import { AgentText, cutAt } from "../../../components/AgentText";
-import { Elapsed } from "../../../components/Elapsed";
+import { Elapsed, Time } from "../../../components/Time";
 import { Fact } from "../../../components/Fact";
 import { formatCount } from "../../../base/text/format";
 import { StateChip } from "../../../components/StateChip";
-import { Time } from "../../../components/Time";
 import { CallCount, Cost } from "../figures";
 import { Actions } from "./Actions";
 import { traceLink } from "../links";

@@ -2,7 +2,7 @@
 import { type Schemas, api } from "../../../api/client";
 import { usePages } from "../../../api/usePages";
 import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/EmptyState";
+import { EmptyState } from "../../../components/Notes";
 import { formatCount, formatDollars } from "../../../base/text/format";
 import { More } from "../../../components/More";
 import { type Column, Table } from "../../../components/Table";

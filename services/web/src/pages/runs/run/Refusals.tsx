@@ -2,8 +2,8 @@
 import { useLoadOn } from "../../../api/usePages";
 import { AgentText } from "../../../components/AgentText";
 import { shellWord } from "../../../base/text/commands";
-import { CopyText } from "../../../components/CopyText";
-import { EmptyState } from "../../../components/EmptyState";
+import { CopyText } from "../../../components/CopyButton";
+import { EmptyState } from "../../../components/Notes";
 import { formatCount } from "../../../base/text/format";
 import { More } from "../../../components/More";
 import { Time } from "../../../components/Time";

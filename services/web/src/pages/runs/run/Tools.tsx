@@ -1,13 +1,12 @@
 /** Tool calls of a run: those that ran on the host, and those that the agent reports of itself. */
 import { useMemo } from "react";
 import { AgentText } from "../../../components/AgentText";
-import { Elapsed } from "../../../components/Elapsed";
+import { Elapsed, Time } from "../../../components/Time";
 import { Fact } from "../../../components/Fact";
 import { formatBytes } from "../../../base/text/format";
 import { spreadJson } from "../../../base/text/json";
 import { More } from "../../../components/More";
 import { StateChip } from "../../../components/StateChip";
-import { Time } from "../../../components/Time";
 import { Nothing, type Source } from "./Nothing";
 import { type RunTool, reportedTools } from "./tools";
 import type { RunDetails } from "./useRun";

@@ -1,8 +1,7 @@
 /** One run: its head with actions, and what it did in tabs. The shown tab is in the address. */
 import { lazy } from "react";
 import { useLocation } from "../../../base/router";
-import { ErrorNote } from "../../../components/ErrorNote";
-import { Skeleton } from "../../../components/Skeleton";
+import { ErrorNote, Skeleton } from "../../../components/Notes";
 import { StreamNote } from "../../../components/StreamNote";
 import { type Tab, Tabs } from "../../../components/Tabs";
 import { Answer } from "./Answer";

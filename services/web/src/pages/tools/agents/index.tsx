@@ -5,7 +5,7 @@ import { useShortcuts } from "../../../base/keys";
 import { Link, useLocation } from "../../../base/router";
 import { useSession } from "../../../base/session";
 import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/EmptyState";
+import { EmptyState } from "../../../components/Notes";
 import { StateChip } from "../../../components/StateChip";
 import { type Column, Table } from "../../../components/Table";
 import { type AgentFilter, filterAgents } from "./agents";

@@ -5,14 +5,13 @@ import { useLoad } from "../../../api/useLoad";
 import { usePoll } from "../../../api/usePoll";
 import { useSession } from "../../../base/session";
 import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/EmptyState";
-import { RoleNote } from "../../../components/RoleNote";
+import { EmptyState } from "../../../components/Notes";
+import { LoadNote, RoleNote } from "../../../components/LoadNote";
 import { StateChip, type Tone } from "../../../components/StateChip";
 import { formatCount } from "../../../base/text/format";
 import { Check } from "./Check";
 import { visibleText } from "../../../base/text/marks";
 import { Fact } from "../../../components/Fact";
-import { LoadNote } from "../../../components/LoadNote";
 import { AccountLink } from "../../../components/ObjectLink";
 
 const TONES = new Map<string, Tone>([["up", "good"], ["starting", "busy"], ["down", "bad"], ["unknown", "warn"]]);

@@ -1,7 +1,7 @@
 /** Tests that a limit is named with the setting that decides. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { causeTab, failureHelp, limitHelp } from "./failures";
+import { causeTab, failureHelp, limitHelp } from "./FailureHelp";
 
 test("the limit of a run is its agent's setting", () => {
   assert.match(limitHelp("run.total_tokens", "team:edit", "a") ?? "", /an operator sets total_tokens in \[agents\."team:edit"\]$/);

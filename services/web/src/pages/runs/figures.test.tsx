@@ -1,6 +1,8 @@
-/** Tests that addresses from runs lead only where the configuration says. */
+/** Tests that addresses from runs lead only where the configuration says, and what is shown of costs. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { renderToStaticMarkup } from "react-dom/server";
+import { Cost } from "./figures";
 import { pullRequestLink, traceLink } from "./links";
 
 test("a pull request is a link only at https and the configured host", () => {
@@ -19,4 +21,12 @@ test("a trace's id cannot leave its place in the template", () => {
   assert.equal(traceLink(template, "$&")?.href, "https://langfuse.example/trace/%24%26");
   assert.equal(traceLink(null, "a"), null);
   assert.equal(traceLink("javascript:{trace}", "alert(1)"), null);
+});
+
+const text = (html: string) => html.replace(/<[^>]+>/g, "");
+
+test("a cost without prices is not a zero", () => {
+  const receipts = { count: 2, cost: "0.00", credits: 0, unpriced: 2 };
+  assert.equal(text(renderToStaticMarkup(<Cost receipts={receipts} />)), "no price");
+  assert.match(renderToStaticMarkup(<Cost receipts={{ ...receipts, unpriced: 1 }} />), /1 receipt without a price/);
 });
