@@ -2,7 +2,8 @@
 import { announce } from "../../base/announce";
 import { AgentText } from "../../components/AgentText";
 import { Confirm } from "../../components/Dialog";
-import { type FreezeAction, type FreezeChange, changeFreeze, nameTarget, wordFor } from "./changeFreeze";
+import { type FreezeAction, changeFreeze, nameTarget, wordFor } from "./changeFreeze";
+import type { FreezeChange } from "./FreezeNote";
 import type { Freeze } from "./freezes";
 
 /** Properties: `onDone` gets what was done. */

@@ -1,6 +1,11 @@
 /** Says what a freeze or a thaw has done. */
 import { AgentText } from "../../components/AgentText";
-import type { FreezeChange } from "./changeFreeze";
+
+/** Change that was made, with what a person has to know of it. */
+export interface FreezeChange {
+  text: string;
+  isWarning: boolean;
+}
 
 /** Renders the change; null is nothing. */
 export function FreezeNote({ change }: { change: FreezeChange | null }) {

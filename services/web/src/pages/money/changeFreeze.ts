@@ -1,16 +1,11 @@
 /** Freezes and thaws calls. A change that holds but could not be stored is a warning, not a failure. */
 import { type Schemas, api } from "../../api/client";
 import { toApiError } from "../../api/problem";
+import type { FreezeChange } from "./FreezeNote";
 import type { Freeze } from "./freezes";
 
 /** Direction of a change. */
 export type FreezeAction = "freeze" | "thaw";
-
-/** Change that was made, with what a person has to know of it. */
-export interface FreezeChange {
-  text: string;
-  isWarning: boolean;
-}
 
 /** Returns what calls a target has, in words. */
 export function nameTarget({ kind, name = "" }: Freeze): string {

@@ -2,8 +2,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderToStaticMarkup } from "react-dom/server";
-import { Cost } from "./figures";
-import { pullRequestLink, traceLink } from "./links";
+import { Cost, pullRequestLink, traceLink } from "./figures";
 
 test("a pull request is a link only at https and the configured host", () => {
   assert.equal(pullRequestLink("https://github.com/a/b/pull/1", "github.com")?.host, "github.com");

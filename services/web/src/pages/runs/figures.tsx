@@ -1,6 +1,19 @@
-/** Figures of runs, as lists and pages show them. */
+/**
+ * Shows figures of runs, says which have not ended, and makes links to other systems, only where the server's configuration
+ * allows them.
+ */
+import { encodePart } from "../../api/client";
 import { formatCount, formatDollars, plural } from "../../base/text/format";
+import { webAddress } from "../../base/text/links";
 import type { Run } from "./list/filter";
+
+/** States of a run before its end, in their order. */
+export const ACTIVE_STATES: Run["state"][] = ["queued", "preparing", "starting", "running", "collecting", "settling"];
+
+/** Returns whether a run has not ended. */
+export function isActive(run: Pick<Run, "state">): boolean {
+  return ACTIVE_STATES.includes(run.state);
+}
 
 /** Number of calls, and how many more were refused. */
 export function CallCount({ calls, refused }: { calls: number; refused: number }) {
@@ -27,4 +40,17 @@ export function Cost({ receipts }: { receipts: NonNullable<Run["receipts"]> }) {
       )}
     </>
   );
+}
+
+/** Returns the address of a trace, or null without a template or a trace. */
+export function traceLink(template: string | null, traceId: string | null): URL | null {
+  if (template === null || traceId === null || !template.includes("{trace}")) return null;
+  return webAddress(template.replace("{trace}", () => encodePart(traceId)));
+}
+
+/** Returns `address` if it is https, of exactly the host `host`, and without a user name; else null: then it is text. */
+export function pullRequestLink(address: string, host: string | null): URL | null {
+  const url = webAddress(address);
+  if (url === null || host === null || url.protocol !== "https:" || url.host !== host) return null;
+  return url.username === "" && url.password === "" ? url : null;
 }

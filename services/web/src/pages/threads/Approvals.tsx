@@ -8,8 +8,7 @@ import { useSession } from "../../base/session";
 import { AgentText } from "../../components/AgentText";
 import { Card, type Verdict } from "../people/approvals/Card";
 import { Decide } from "../people/approvals/Decide";
-import { useNow } from "../people/approvals/useNow";
-import { type Approval, type Outcome, keyOf, stillWaiting } from "../people/approvals/waiting";
+import { type Approval, type Outcome, keyOf, stillWaiting, useNow } from "../people/approvals/waiting";
 
 /** Properties: `run` is that of the last answer; `onDecided` is called after each decision, also after one that came too late. */
 export interface ApprovalsProps {

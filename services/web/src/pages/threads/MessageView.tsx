@@ -10,9 +10,8 @@ import { StateChip } from "../../components/StateChip";
 import { Time } from "../../components/Time";
 import { AnswerText } from "./AnswerText";
 import { DecidedBy } from "./DecidedBy";
-import { type Answer, type ChatMessage, readAnswer, textOf } from "./message";
+import { type Answer, type ChatMessage, readAnswer, textField, textOf } from "./message";
 import { type PartView, viewParts } from "./parts";
-import { textField } from "./record";
 import { ToolCard } from "./ToolCard";
 
 /** Renders a message. It is rendered anew only if it has changed. */

@@ -5,9 +5,8 @@ import { useLocation } from "../../base/router";
 import { useSession } from "../../base/session";
 import { AgentText } from "../../components/AgentText";
 import { Composer } from "./Composer";
-import { useDraft } from "./drafts";
-import { putFirst } from "./first";
-import { randomId } from "./ids";
+import { putFirst, useDraft } from "./drafts";
+import { randomId } from "./message";
 import { Limits } from "./Limits";
 import { chooseAgent, useAgents } from "./useAgents";
 

@@ -1,4 +1,7 @@
-/** Keeps questions that were typed and not sent, in memory alone, so that a sign-in in between does not lose them. */
+/**
+ * Keeps questions that were typed and not sent, in memory alone, so that a sign-in in between does not lose them; and the first
+ * question of a new thread, on its way from the page that asks it to the page of the thread.
+ */
 import { useState } from "react";
 import { useSession } from "../../base/session";
 
@@ -26,4 +29,27 @@ export function useDraft(thread: string): [string, (text: string) => void] {
     setText(next);
   };
   return [text, change];
+}
+
+/** First question of a thread. */
+export interface FirstQuestion {
+  text: string;
+  agent: string | null;
+}
+
+const waiting = new Map<string, FirstQuestion>();
+
+/** Puts the first question of `thread` aside. */
+export function putFirst(thread: string, question: FirstQuestion): void {
+  waiting.set(thread, question);
+}
+
+/** Returns the first question of `thread`; null if there is none, or it was sent. */
+export function findFirst(thread: string): FirstQuestion | null {
+  return waiting.get(thread) ?? null;
+}
+
+/** Forgets the first question of `thread`, because it is being sent. A page that is rendered twice must not lose it before. */
+export function dropFirst(thread: string): void {
+  waiting.delete(thread);
 }

@@ -8,7 +8,7 @@ import { AgentText } from "../../components/AgentText";
 import { EmptyState, ErrorNote, Skeleton } from "../../components/Notes";
 import { readPage } from "./access";
 import { Conversation } from "./Conversation";
-import { findFirst } from "./first";
+import { findFirst } from "./drafts";
 import { textOf } from "./message";
 import { NewChat } from "./NewChat";
 import { ThreadList } from "./ThreadList";

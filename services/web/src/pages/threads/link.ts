@@ -1,4 +1,4 @@
-/** Names the states of a conversation, and how a request of it may end. */
+/** Names the states of a conversation, how a request of it may end, and when the next attempt is made. */
 import { ApiError, toApiError, unreachable } from "../../api/problem";
 import { type ChatMessage, hasEnded } from "./message";
 import type { Progress } from "./progress";
@@ -68,4 +68,26 @@ function unreadable(error: Error): ApiError {
     detail: `The answer cannot be read: ${(error.message.split(" Error message:")[0] ?? "").slice(0, 200)}`,
     help: "reload the page, which may be older than the server",
   });
+}
+
+const FIRST_WAIT_MS = 1_000;
+const MAX_WAIT_MS = 30_000;
+/** A connection that lasted this long was not a failure to connect. */
+const STEADY_MS = 5_000;
+
+/** Waits that double up to a bound. */
+export class Backoff {
+  #failures = 0;
+
+  /** Returns the wait after a connection that began at `answeredAt`, which is null if there was none. */
+  next(answeredAt: number | null, now: number): number {
+    if (answeredAt !== null && now - answeredAt >= STEADY_MS) this.#failures = 0;
+    this.#failures += 1;
+    return Math.min(MAX_WAIT_MS, FIRST_WAIT_MS * 2 ** (this.#failures - 1));
+  }
+
+  /** Forgets all failures. */
+  reset(): void {
+    this.#failures = 0;
+  }
 }

@@ -3,7 +3,6 @@
  * here, so that none can look like a state.
  */
 import type { UIMessage } from "ai";
-import { field, numberField, textField } from "./record";
 
 /** Message of a thread, from the store or from the stream. */
 export type ChatMessage = UIMessage<unknown, Record<string, unknown>>;
@@ -96,4 +95,27 @@ export function readMessages(values: readonly unknown[]): ChatMessage[] {
 export function mergeTail(shown: ChatMessage[], tail: ChatMessage[]): ChatMessage[] {
   const at = shown.findIndex((message) => message.id === tail[0]?.id);
   return at < 0 ? tail : [...shown.slice(0, at), ...tail];
+}
+
+/** Returns the field `name` of `value`, or undefined if `value` is not an object or lacks it. */
+export function field(value: unknown, name: string): unknown {
+  return typeof value === "object" && value !== null && Object.hasOwn(value, name) ? Reflect.get(value, name) : undefined;
+}
+
+/** Returns the field if it is a text, else null. */
+export function textField(value: unknown, name: string): string | null {
+  const found = field(value, name);
+  return typeof found === "string" ? found : null;
+}
+
+/** Returns the field if it is a number, else null. */
+export function numberField(value: unknown, name: string): number | null {
+  const found = field(value, name);
+  return typeof found === "number" && Number.isFinite(found) ? found : null;
+}
+
+/** Returns an id of 128 random bits that begins with `prefix`. */
+export function randomId(prefix: string): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return prefix + [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

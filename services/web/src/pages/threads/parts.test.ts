@@ -1,8 +1,10 @@
-/** Tests what is shown of an answer's parts. */
+/** Tests what is shown of an answer's parts, of its text, and of what an agent writes on its way. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { splitFences } from "./AnswerText";
 import type { ChatMessage } from "./message";
 import { type ToolCall, viewParts } from "./parts";
+import { type Progress, ProgressText } from "./progress";
 
 const view = (...parts: unknown[]) => viewParts({ id: "r", role: "assistant", parts: parts as ChatMessage["parts"] });
 const tool = (id: string, output?: unknown) => ({
@@ -52,4 +54,46 @@ test("an agent's call is none of a host tool", () => {
 
 test("parts that are not known show nothing", () => {
   assert.deepEqual(view({ type: "step-start" }, { type: "data-status", data: {} }, { type: "text", text: "" }, { type: "custom" }), []);
+});
+
+const show = (text: string) => splitFences(text).map((piece) => (piece.kind === "code" ? `<${piece.language}|${piece.text}>` : piece.text));
+
+const CASES: [string, string, string[]][] = [
+  ["text alone", "# a *b*\n\n[x](y)", ["# a *b*\n\n[x](y)"]],
+  ["code with a language", "a\n```rust\nfn x() {\n}\n```\nb", ["a", "<rust|fn x() {\n}>", "b"]],
+  ["tildes", "~~~\nx\n~~~", ["<|x>"]],
+  ["a fence that is not closed", "a\n```js\nlet", ["a", "<js|let>"]],
+  ["a shorter fence inside", "````\n```\nx\n```\n````", ["<|```\nx\n```>"]],
+  ["another fence inside", "```\n~~~\n```", ["<|~~~>"]],
+  ["code in a line", "use ```x``` here", ["use ```x``` here"]],
+  ["ends of lines of Windows", "```\r\nx\r\n```\r\ny", ["<|x>", "y"]],
+  ["spaces of a first line", "  a\n  b", ["  a\n  b"]],
+  ["nothing", "", []],
+];
+
+for (const [name, text, shown] of CASES) test(`finds ${name}`, () => assert.deepEqual(show(text), shown));
+
+const later = () => new Promise((resolve) => setTimeout(resolve, 150));
+const piece = (type: string, data: object) => ({ type, data });
+
+test("pieces are published in a batch, and only their end is kept", async () => {
+  const published: Progress[] = [];
+  const progress = new ProgressText((next) => published.push(next));
+  for (let count = 0; count < 3000; count += 1) progress.read(piece("data-progress", { text: "x" }));
+  progress.read(piece("data-progress", { text: "end" }));
+  progress.read(piece("data-missed", { count: 4 }));
+  progress.read(piece("data-status", { text: "no progress" }));
+  await later();
+  assert.equal(published.length, 1);
+  assert.deepEqual([published[0]?.text.length, published[0]?.text.slice(-4), published[0]?.missed], [2000, "xend", 4]);
+});
+
+test("another answer begins with nothing", async () => {
+  const published: Progress[] = [];
+  const progress = new ProgressText((next) => published.push(next));
+  progress.read(piece("data-progress", { text: "old" }));
+  progress.clear();
+  progress.read(piece("data-progress", { text: "new" }));
+  await later();
+  assert.deepEqual(published, [{ text: "", missed: 0 }, { text: "new", missed: 0 }]);
 });

@@ -1,7 +1,6 @@
 /** Turns the parts of an answer into what is shown. Addresses that are not of the web are never links. */
 import { webAddress } from "../../base/text/links";
-import type { ChatMessage } from "./message";
-import { field, numberField, textField } from "./record";
+import { type ChatMessage, field, numberField, textField } from "./message";
 
 /** State of a tool's call in words. */
 export type CallState = "running" | "waiting" | "approved" | "executing" | "done" | "failed" | "denied" | "unknown";

@@ -1,5 +1,5 @@
 /** Collects what an agent writes on its way to the answer. Of this, the end is kept, and it is published in batches. */
-import { field, numberField, textField } from "./record";
+import { field, numberField, textField } from "./message";
 
 /** Text so far, and the number of pieces that were missed. */
 export interface Progress {

@@ -5,12 +5,10 @@
 import { Chat } from "@ai-sdk/react";
 import { ApiError, toApiError, unreachable } from "../../api/problem";
 import type { SessionOptions } from "./access";
-import { Backoff } from "./backoff";
-import { randomId } from "./ids";
-import { type Link, type Order, type Report, type SessionView, outcomeOf } from "./link";
-import { type ChatMessage, hasEnded, mergeTail } from "./message";
+import { type Link, type Order, type Report, type SessionView, Backoff, outcomeOf } from "./link";
+import { type ChatMessage, hasEnded, mergeTail, randomId } from "./message";
 import { Observable } from "./observable";
-import { place } from "./orders";
+import { place } from "./transport";
 import { ProgressText } from "./progress";
 
 const STOP_MS = 2_000;

@@ -2,10 +2,11 @@
  * Sends orders of the chat to the API and reads their answers. An order has the last question alone: the thread is what the
  * store has, and nothing that a page keeps decides about it.
  */
+import type { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport } from "ai";
 import { buildPath, send } from "../../api/client";
-import type { ChatMessage } from "./message";
-import { field } from "./record";
+import type { Order } from "./link";
+import { type ChatMessage, field } from "./message";
 
 const CHAT = "/api/v1/ai/chat";
 
@@ -47,4 +48,17 @@ export function chatTransport(onAnswered: () => void): DefaultChatTransport<Chat
     prepareSendMessagesRequest: ({ id, messages, trigger, body }) => ({ body: orderBody(id, messages, trigger, fieldsOf(body)) }),
     prepareReconnectToStreamRequest: ({ id }) => ({ api: buildPath(`${CHAT}/{thread}/stream`, { thread: id }) }),
   });
+}
+
+/** Places `order`. A question that is shown already is sent again under its id, so that it is the same run. */
+export async function place(chat: Chat<ChatMessage>, order: Order): Promise<void> {
+  const fields: OrderFields = order.agent === null ? {} : { graphName: order.agent };
+  if (order.kind === "regenerate") {
+    const { answerId, requestId } = order;
+    return chat.regenerate({ messageId: answerId, body: { ...fields, messageId: answerId, requestId } });
+  }
+  const { id, text } = order;
+  const metadata = { createdAt: new Date().toISOString() };
+  const question: ChatMessage = { id, role: "user", parts: [{ type: "text", text }], metadata };
+  return chat.sendMessage(chat.messages.at(-1)?.id === id ? undefined : question, { body: fields });
 }

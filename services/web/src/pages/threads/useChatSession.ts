@@ -2,7 +2,7 @@
 import { useChat } from "@ai-sdk/react";
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { threadAccess } from "./access";
-import { type FirstQuestion, dropFirst } from "./first";
+import { type FirstQuestion, dropFirst } from "./drafts";
 import type { SessionView } from "./link";
 import { type ChatMessage, mergeTail } from "./message";
 import { ChatSession } from "./session";

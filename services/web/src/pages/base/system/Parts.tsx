@@ -6,7 +6,7 @@ import { StateChip } from "../../../components/StateChip";
 import { type Column, Table } from "../../../components/Table";
 import { formatCount } from "../../../base/text/format";
 import { formatUptime, toneOf } from "./state";
-import type { DataPlane, Journal, System } from "./types";
+import type { DataPlane, Journal, System } from "./state";
 
 /** Renders the parts beside each other. */
 export function Parts({ system }: { system: System }) {

@@ -4,7 +4,7 @@ import { Link } from "../../../base/router";
 import { StateChip } from "../../../components/StateChip";
 import { formatCount } from "../../../base/text/format";
 import { type StateCount, formatUptime, readCounts } from "./state";
-import type { System } from "./types";
+import type { System } from "./state";
 
 /** Renders the counts. The numbers stand beside the bars, which is why the bars have no names. */
 export function Runs({ system: { runs, queue } }: { system: System }) {

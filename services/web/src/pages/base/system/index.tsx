@@ -10,7 +10,7 @@ import { Skeleton } from "../../../components/Notes";
 import { StateChip } from "../../../components/StateChip";
 import { Parts } from "./Parts";
 import { Runs } from "./Runs";
-import type { System as SystemState, SystemFinding } from "./types";
+import type { System as SystemState, SystemFinding } from "./state";
 import { AgentText } from "../../../components/AgentText";
 import { FixText } from "../../../components/FixText";
 import "../../money/accounts.css";

@@ -1,6 +1,15 @@
 /** Reads the state of the system for people. Pure. */
 import type { Tone } from "../../../components/StateChip";
-import type { System } from "./types";
+import type { Schemas } from "../../../api/client";
+
+/** Answer of `GET /api/v1/system`. */
+export type System = Schemas["System"];
+/** State of the data plane. */
+export type DataPlane = Schemas["DataPlaneState"];
+/** State of the journal, with its readers. */
+export type Journal = Schemas["JournalStatus"];
+/** Part of the system that needs an action. */
+export type SystemFinding = Schemas["SystemFinding"];
 
 /** Number of runs in one state, with its part of the largest number. */
 export interface StateCount {

@@ -1,9 +1,8 @@
 /** Actions on an account: limits, credits, freeze and thaw. For operators. */
 import { Suspense, lazy, useState } from "react";
 import type { Schemas } from "../../../api/client";
-import type { FreezeChange } from "../changeFreeze";
-import { FreezeNote } from "../FreezeNote";
-import { newCreditDraft } from "./credit";
+import { type FreezeChange, FreezeNote } from "../FreezeNote";
+import type { CreditDraft } from "./CreditDialog";
 
 const CreditDialog = lazy(() => import("./CreditDialog"));
 const FreezeConfirm = lazy(() => import("../FreezeConfirm"));
@@ -65,4 +64,11 @@ export default function Actions({ id, limits, canLimit, isFrozen, onChanged }: A
       </Suspense>
     </div>
   );
+}
+
+/** Returns an empty draft, with a key of its own. */
+function newCreditDraft(): CreditDraft {
+  const random = crypto.getRandomValues(new Uint8Array(12));
+  const hex = Array.from(random, (byte) => byte.toString(16).padStart(2, "0")).join("");
+  return { credits: "", note: "", key: `dashboard-${hex}` };
 }

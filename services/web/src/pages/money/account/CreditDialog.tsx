@@ -4,8 +4,14 @@ import { type Schemas, buildPath, send } from "../../../api/client";
 import { announce } from "../../../base/announce";
 import { Confirm } from "../../../components/Dialog";
 import { formatCount } from "../../../base/text/format";
-import type { CreditDraft } from "./credit";
 import { readCount } from "./fields";
+
+/** Top-up that a person writes. The page keeps it until it was made, so that a second try has the same key. */
+export interface CreditDraft {
+  credits: string;
+  note: string;
+  key: string;
+}
 
 /** Properties: `onDone` gets what was done. */
 export interface CreditDialogProps {

@@ -6,8 +6,7 @@ import { Skeleton } from "../../../components/Notes";
 import { Tabs } from "../../../components/Tabs";
 import { UseBars } from "../UseBar";
 import { readLimits } from "../limits";
-import { MonthChoice } from "./MonthChoice";
-import { isMonth, monthOf } from "./month";
+import { MonthChoice, isMonth, monthOf } from "./month";
 
 const Receipts = lazy(() => import("./Receipts"));
 const Statement = lazy(() => import("./Statement"));

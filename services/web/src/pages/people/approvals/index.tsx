@@ -7,13 +7,14 @@ import { usePoll } from "../../../api/usePoll";
 import { announce } from "../../../base/announce";
 import { useShortcuts } from "../../../base/keys";
 import { useSession } from "../../../base/session";
+import { AgentText } from "../../../components/AgentText";
 import { EmptyState } from "../../../components/Notes";
 import { formatCount } from "../../../base/text/format";
+import { RunLink } from "../../../components/ObjectLink";
+import { StateChip } from "../../../components/StateChip";
 import { Card, type Verdict } from "./Card";
 import { Decide } from "./Decide";
-import { Outcomes } from "./Outcomes";
-import { type Approval, type Outcome, compare, keyOf, stillWaiting } from "./waiting";
-import { useNow } from "./useNow";
+import { type Approval, type Outcome, compare, keyOf, stillWaiting, useNow } from "./waiting";
 import { LoadNote } from "../../../components/LoadNote";
 
 const MAX_LISTED = 200;
@@ -125,4 +126,26 @@ function useCardKeys(): void {
     { key: "a", label: "Approve the call in focus", run: () => ask("approve") },
     { key: "d", label: "Deny the call in focus", run: () => ask("deny") },
   ]);
+}
+
+const WORDS: Record<Outcome["tone"], string> = { good: "approved", bad: "denied", warn: "not decided by you", idle: "no longer waits" };
+
+/** Lists what became of calls that were shown in this visit, the last first. */
+function Outcomes({ outcomes }: { outcomes: Outcome[] }) {
+  if (outcomes.length === 0) return null;
+  return (
+    <section className="stack" aria-labelledby="outcomes">
+      <h2 id="outcomes">Since you opened this page</h2>
+      <ul className="outcomes">
+        {outcomes.map((outcome) => (
+          <li key={keyOf(outcome.approval)}>
+            <StateChip state={WORDS[outcome.tone]} tone={outcome.tone} />
+            <AgentText text={outcome.approval.tool} form="inline" />
+            <RunLink id={outcome.approval.runId} />
+            {outcome.text !== WORDS[outcome.tone] && <span className="muted"><AgentText text={outcome.text} form="inline" /></span>}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }

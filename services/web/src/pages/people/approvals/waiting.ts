@@ -1,4 +1,5 @@
-/** Reads calls that wait for a decision: their ages, and what is new. Pure. */
+/** Reads calls that wait for a decision: their ages, what is new, and the time for countdowns. */
+import { useEffect, useState } from "react";
 import type { Schemas } from "../../../api/client";
 
 /** Call that waits, or was decided. */
@@ -41,4 +42,20 @@ export function compare(before: Approval[], after: Approval[]): { came: Approval
 export function stillWaiting(listed: Approval[], outcomes: Outcome[]): Approval[] {
   const decided = new Set(outcomes.filter((outcome) => outcome.tone !== "idle").map((outcome) => keyOf(outcome.approval)));
   return listed.filter((approval) => !decided.has(keyOf(approval)));
+}
+
+const TICK_MS = 1_000;
+
+/** Returns the time, which moves on every second as long as `isOn` and the page can be seen. */
+export function useNow(isOn: boolean): number {
+  const [now, setNow] = useState(Date.now);
+  useEffect(() => {
+    if (!isOn) return;
+    setNow(Date.now());
+    const timer = setInterval(() => {
+      if (!document.hidden) setNow(Date.now());
+    }, TICK_MS);
+    return () => clearInterval(timer);
+  }, [isOn]);
+  return now;
 }

@@ -10,8 +10,7 @@ import { Elapsed } from "../../../components/Time";
 import { formatCount, formatTime, plural } from "../../../base/text/format";
 import { StateChip } from "../../../components/StateChip";
 import type { Column } from "../../../components/Table";
-import { pullRequestLink } from "../links";
-import { Cost } from "../figures";
+import { Cost, pullRequestLink } from "../figures";
 import type { Run } from "./filter";
 
 const none = <span className="none">–</span>;

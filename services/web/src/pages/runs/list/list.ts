@@ -1,5 +1,5 @@
 /** Keeps a list of runs still while it is read: known runs change in place, and new ones wait until they are asked for. */
-import { ACTIVE_STATES, isActive } from "../active";
+import { ACTIVE_STATES, isActive } from "../figures";
 import { type Run, type RunFilter, matches } from "./filter";
 
 /** Shown runs, and the ids of those that wait above them. */

@@ -2,7 +2,7 @@
 import { Suspense, lazy, useState } from "react";
 import { useShortcuts } from "../../../base/keys";
 import { useSession } from "../../../base/session";
-import { isActive } from "../active";
+import { isActive } from "../figures";
 import type { Action } from "./Ask";
 import type { RunDetails } from "./useRun";
 

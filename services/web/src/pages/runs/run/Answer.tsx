@@ -4,7 +4,7 @@ import { announce } from "../../../base/announce";
 import { Link } from "../../../base/router";
 import { AgentText } from "../../../components/AgentText";
 import { EmptyState } from "../../../components/Notes";
-import { isActive } from "../active";
+import { isActive } from "../figures";
 import type { RunDetails } from "./useRun";
 
 const SPOKEN_CHARS = 300;

@@ -6,7 +6,7 @@ import { StateChip, type Tone } from "../../../components/StateChip";
 import { Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";
 import { Diff } from "./Diff";
-import { pullRequestLink } from "../links";
+import { pullRequestLink } from "../figures";
 import type { RunDetails } from "./useRun";
 
 type Commits = NonNullable<RunDetails["commits"]>;

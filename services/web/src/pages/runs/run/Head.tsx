@@ -8,9 +8,8 @@ import { Elapsed, Time } from "../../../components/Time";
 import { Fact } from "../../../components/Fact";
 import { formatCount } from "../../../base/text/format";
 import { StateChip } from "../../../components/StateChip";
-import { CallCount, Cost } from "../figures";
+import { CallCount, Cost, traceLink } from "../figures";
 import { Actions } from "./Actions";
-import { traceLink } from "../links";
 import type { RunDetails } from "./useRun";
 
 const Failure = lazy(() => import("./Failure"));

@@ -7,8 +7,7 @@ import { EmptyState } from "../../../components/Notes";
 import { formatCount } from "../../../base/text/format";
 import { More } from "../../../components/More";
 import { Time } from "../../../components/Time";
-import { type RefusalGroup, groupRefusals } from "./refusalGroups";
-import { useCalls } from "./calls";
+import { type RefusalGroup, groupRefusals, useCalls } from "./calls";
 import { OutcomeChip } from "./Calls";
 import type { RunDetails } from "./useRun";
 

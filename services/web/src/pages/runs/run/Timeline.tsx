@@ -4,13 +4,12 @@ import { useLoadOn } from "../../../api/usePages";
 import { plural } from "../../../base/text/format";
 import { More } from "../../../components/More";
 import { SvgBars } from "../../../components/SvgBars";
-import { isActive } from "../active";
+import { isActive } from "../figures";
 import { useCalls } from "./calls";
 import { Nothing, type Source } from "./Nothing";
 import { timeline } from "./timeline";
-import { reportedTools } from "./tools";
+import { reportedTools, useTools } from "./tools";
 import type { RunDetails } from "./useRun";
-import { useTools } from "./useTools";
 
 const LEGEND = [["wait", "waits"], ["phase", "phase"], ["call", "model call"], ["tool", "tool"], ["bad", "failed"]] as const;
 

@@ -8,9 +8,8 @@ import { spreadJson } from "../../../base/text/json";
 import { More } from "../../../components/More";
 import { StateChip } from "../../../components/StateChip";
 import { Nothing, type Source } from "./Nothing";
-import { type RunTool, reportedTools } from "./tools";
+import { type RunTool, reportedTools, useTools } from "./tools";
 import type { RunDetails } from "./useRun";
-import { useTools } from "./useTools";
 
 const FIRST_CHARS = 4_000;
 

@@ -1,9 +1,9 @@
-/** Reads the model calls of a run, with advice for those that were refused. */
+/** Reads the model calls of a run, with advice for those that were refused, and puts refusals for the same reason together. */
 import { useEffect } from "react";
 import { CALLS_PAGE, readCalls } from "../../../api/calls";
 import type { Schemas } from "../../../api/client";
 import { type Pages, usePages } from "../../../api/usePages";
-import { isActive } from "../active";
+import { isActive } from "../figures";
 import type { RunDetails } from "./useRun";
 
 const REFRESH_MS = 5_000;
@@ -29,4 +29,25 @@ export function useCalls(run: RunDetails): Pages<Call> {
     return () => clearInterval(timer);
   }, [active, reload]);
   return pages;
+}
+
+/** Refused calls that differ only in their time: the first one, their number, and the time of the last. */
+export interface RefusalGroup {
+  call: Call;
+  count: number;
+  last: string;
+}
+
+/** Returns the groups in the order of their first calls. */
+export function groupRefusals(calls: Call[]): RefusalGroup[] {
+  const groups = new Map<string, RefusalGroup>();
+  for (const call of calls) {
+    const { outcome, refusal, rule, timeout, route, modelAsked, advice } = call;
+    const key = JSON.stringify([outcome, refusal, rule, timeout, route, modelAsked, advice?.why ?? null, advice?.settings ?? null]);
+    const known = groups.get(key);
+    const number = Math.max(1, call.calls);
+    if (known === undefined) groups.set(key, { call, count: number, last: call.at });
+    else groups.set(key, { call: known.call, count: known.count + number, last: call.at > known.last ? call.at : known.last });
+  }
+  return [...groups.values()];
 }

@@ -5,7 +5,7 @@ import { ErrorNote, Skeleton } from "../../../components/Notes";
 import { StreamNote } from "../../../components/StreamNote";
 import { type Tab, Tabs } from "../../../components/Tabs";
 import { Answer } from "./Answer";
-import { isActive } from "../active";
+import { isActive } from "../figures";
 import { Head, RunTitle } from "./Head";
 import type { Source } from "./Nothing";
 import { type FollowedRun, type RunDetails, useRun } from "./useRun";

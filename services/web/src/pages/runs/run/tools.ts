@@ -1,7 +1,9 @@
 /** Reads the tool calls of a run: those of host tools as the gateway recorded them, and those that the agent reported. */
 import { type Schemas, api } from "../../../api/client";
 import type { Page } from "../../../api/pageList";
+import { type Pages, usePages } from "../../../api/usePages";
 import type { ToolEvent } from "./eventLog";
+import type { RunDetails } from "./useRun";
 
 /** Tool call as the page shows it. */
 export interface RunTool {
@@ -69,4 +71,10 @@ export function reportedTools(events: ToolEvent[]): RunTool[] {
     });
   }
   return [...tools.values()];
+}
+
+/** Returns the calls of host tools of `run`, page by page, and again when the run has changed. */
+export function useTools(run: RunDetails): Pages<RunTool> {
+  const key = `${run.runId} ${run.attempt} ${run.state} ${run.waitingToolCalls?.join() ?? ""}`;
+  return usePages(key, (cursor, signal) => readHostTools(run.runId, cursor, signal));
 }

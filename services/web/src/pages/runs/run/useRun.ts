@@ -6,8 +6,7 @@ import type { StreamState } from "../../../api/stream";
 import { useStream } from "../../../api/useStream";
 import { usePoll } from "../../../api/usePoll";
 import { announce } from "../../../base/announce";
-import { isActive } from "../active";
-import { isBehind } from "./behind";
+import { isActive } from "../figures";
 import { EventLog } from "./eventLog";
 import type { RunEvent } from "./eventRow";
 
@@ -84,4 +83,9 @@ function useEnd(run: RunDetails | null, reload: () => void): void {
     const timer = setTimeout(reload, SETTLED_MS);
     return () => clearTimeout(timer);
   }, [active, state, reload]);
+}
+
+/** Returns whether the last request failed, or the events have ended and the run is not known to have. */
+export function isBehind({ data, error }: Pick<Loaded<RunDetails>, "data" | "error">, stream: StreamState["kind"]): boolean {
+  return data !== null && (error !== null || (stream === "ended" && isActive(data)));
 }

@@ -3,7 +3,7 @@ import { AgentText } from "../../../components/AgentText";
 import { CopyButton } from "../../../components/CopyButton";
 import { readDiff } from "../../../base/text/diff";
 import { FixText } from "../../../components/FixText";
-import type { DraftedAgent } from "../../base/system/types";
+import type { DraftedAgent } from "./draft-fields";
 
 /** Renders the draft, or what is wrong with it. */
 export function DraftResult({ draft }: { draft: DraftedAgent }) {

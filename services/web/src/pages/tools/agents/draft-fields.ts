@@ -1,5 +1,12 @@
 /** Reads the form of a draft into the body of its request. The server judges the values. Pure. */
-import type { AgentDraft, SettingValue } from "../../base/system/types";
+import type { Schemas } from "../../../api/client";
+
+/** Value of a setting in a draft. */
+export type SettingValue = string | number | boolean | (string | number | boolean)[];
+/** Body of `POST /api/v1/agents/draft`. The document says of the settings only that they are an object. */
+export type AgentDraft = Omit<Schemas["AgentDraftOrder"], "settings"> & { settings: Record<string, SettingValue> };
+/** Answer of `POST /api/v1/agents/draft`. */
+export type DraftedAgent = Schemas["AgentDraft"];
 
 /** Texts of the fields. `others` has settings without a field of their own, one a line. */
 export interface DraftFields {

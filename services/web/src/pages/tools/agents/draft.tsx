@@ -2,7 +2,7 @@
 import { useState } from "react";
 import { sendJson } from "../../../api/client";
 import { Link, useLocation } from "../../../base/router";
-import type { DraftedAgent } from "../../base/system/types";
+import type { DraftedAgent } from "./draft-fields";
 import { DraftForm } from "./DraftForm";
 import { DraftPage } from "./DraftPage";
 import { DraftResult } from "./DraftResult";

@@ -8,7 +8,6 @@ import { AgentText } from "../../../components/AgentText";
 import { EmptyState } from "../../../components/Notes";
 import { StateChip } from "../../../components/StateChip";
 import { type Column, Table } from "../../../components/Table";
-import { type AgentFilter, filterAgents } from "./agents";
 import { FixText } from "../../../components/FixText";
 import { LoadNote } from "../../../components/LoadNote";
 import "./agents.css";
@@ -115,4 +114,18 @@ function Reasons({ agent }: { agent: Agent }) {
       ))}
     </ul>
   );
+}
+
+/** Filter of the list. */
+export interface AgentFilter {
+  state: "all" | "ready" | "blocked";
+  text: string;
+}
+
+/** Returns the agents of the filter: the blocked ones first, then by id. */
+export function filterAgents(agents: Agent[], { state, text }: AgentFilter): Agent[] {
+  const wanted = text.trim().toLowerCase();
+  const matches = (agent: Agent) => `${agent.agentId}\n${agent.name}`.toLowerCase().includes(wanted);
+  const found = agents.filter((agent) => (state === "all" || agent.canRun === (state === "ready")) && matches(agent));
+  return found.sort((a, b) => Number(a.canRun) - Number(b.canRun) || a.agentId.localeCompare(b.agentId));
 }

@@ -7,7 +7,7 @@ import { AgentText } from "../../../components/AgentText";
 import { StateChip } from "../../../components/StateChip";
 import { type Column, Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";
-import type { GatewayCheck } from "../../base/system/types";
+import type { GatewayCheck } from "./findings";
 import { type ReadFinding, readFindings, readState } from "./findings";
 import { visibleText } from "../../../base/text/marks";
 import { FixText } from "../../../components/FixText";

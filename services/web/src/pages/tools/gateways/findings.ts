@@ -1,6 +1,11 @@
 /** Reads findings of a gateway's check: what was found, and what to do. Pure. */
-import type { GatewayCheck, GatewayFinding } from "../../base/system/types";
+import type { Schemas } from "../../../api/client";
 import type { Tone } from "../../../components/StateChip";
+
+/** Answer of `GET /api/v1/gateways/{gateway}/check`. */
+export type GatewayCheck = Schemas["GatewayCheck"];
+/** Finding of a check. */
+export type GatewayFinding = Schemas["GatewayFinding"];
 
 /** Finding, divided into what was found and what to do. */
 export interface ReadFinding {

@@ -1,8 +1,10 @@
-/** Tests the ranks of limits. */
+/** Tests how limits are read, and their bars. */
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { renderToStaticMarkup } from "react-dom/server";
 import type { Schemas } from "../../api/client";
-import { formatShare, nearestLimit, nearnessOf, readLimits } from "./limits";
+import { type LimitRow, formatShare, nearestLimit, nearnessOf, readLimits } from "./limits";
+import { UseBars } from "./UseBar";
 
 const none = { allowed: null, left: null, reserved: 0, used: 3 };
 const unlimited: Schemas["AccountLimits"] = {
@@ -43,4 +45,25 @@ test("a limit that is not a number has a bar all the same", () => {
 
 test("what is not all is never 100 percent", () => {
   assert.deepEqual([formatShare(0.999), formatShare(1), formatShare(1.3), formatShare(0)], ["99 %", "100 %", "130 %", "0 %"]);
+});
+
+const row: LimitRow = {
+  id: "requests", label: "Requests", allowed: "10", used: "4", reserved: "5", left: "1", usedShare: 0.4, reservedShare: 0.5, share: 0.9,
+};
+
+test("a bar has a used and a reserved part, and the same in words", () => {
+  const html = renderToStaticMarkup(<UseBars rows={[row]} />);
+  assert.match(html, /class="use-used" width="40"/);
+  assert.match(html, /class="use-reserved" x="40" y="2" width="50"/);
+  assert.match(html, /4 used, 5 reserved, 1 left of 10/);
+  assert.match(html, /nearly used up/);
+  assert.equal(/style=/.test(html), false);
+});
+
+test("a use without a limit is in the table alone", () => {
+  const free = { ...row, allowed: null, left: null, usedShare: null, reservedShare: null, share: null };
+  const html = renderToStaticMarkup(<UseBars rows={[free]} />);
+  assert.equal(html.includes("<svg"), false);
+  assert.match(html, /<th scope="row">Requests<\/th>/);
+  assert.match(html, /<td class="num">no limit<\/td>/);
 });

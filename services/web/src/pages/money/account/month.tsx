@@ -1,4 +1,4 @@
-/** Counts in months, in UTC, as statements and receipts have them: `2026-11`. Pure. */
+/** Counts in months, in UTC, as statements and receipts have them: `2026-11`; and chooses one. */
 
 const MONTH = /^\d{4}-(0[1-9]|1[0-2])$/;
 
@@ -22,4 +22,19 @@ export function addMonths(month: string, months: number): string {
 export function nameMonth(month: string): string {
   const [year = 0, number = 1] = month.split("-").map(Number);
   return new Date(Date.UTC(year, number - 1, 1)).toLocaleDateString("en", { month: "long", year: "numeric", timeZone: "UTC" });
+}
+
+/** Renders the month with the one before and after it. */
+export function MonthChoice({ month, onChoose }: { month: string; onChoose: (month: string) => void }) {
+  const isLast = month >= monthOf(new Date());
+  const before = addMonths(month, -1);
+  const after = addMonths(month, 1);
+  return (
+    <div className="bar-line" role="group" aria-label="Month">
+      <button type="button" onClick={() => onChoose(before)} aria-label={`Show ${nameMonth(before)}`}>←</button>
+      <strong aria-live="polite">{nameMonth(month)}</strong>
+      <button type="button" onClick={() => onChoose(after)} disabled={isLast} aria-label={`Show ${nameMonth(after)}`}>→</button>
+      <span className="muted">in UTC</span>
+    </div>
+  );
 }

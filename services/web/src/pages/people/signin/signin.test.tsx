@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderToStaticMarkup } from "react-dom/server";
 import type { SessionState } from "../../../base/session";
-import { LinkQuestion, replacedBy } from "./LinkQuestion";
+import { LinkQuestion, replacedBy } from "./index";
 
 const signedIn = (principal: string | null): SessionState => {
   return { kind: "signedIn", session: { principal, account: "acct-1", role: "member" } };
