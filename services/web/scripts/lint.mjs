@@ -1,7 +1,8 @@
-// Checks the bounds of the sources: length of files and functions, no `any`, no HTML from text, no inline styles, and a
-// comment at the head of each module and of each exported item.
+// Checks the bounds of the sources: length of files and functions, no `any`, no HTML from text, no inline styles, a comment at
+// the head of each module and of each exported item, and no import of a layer above.
 import { readdir, readFile } from "node:fs/promises";
 import ts from "typescript";
+import { checkImports, importsOf } from "./imports.mjs";
 
 const SOURCES = new URL("../src/", import.meta.url);
 const MAX_LINES = 200;
@@ -23,10 +24,12 @@ const EXPORTED = /^export (default )?(async )?(function|const|class|interface|ty
 const ALLOWED = { "app/theme.ts": "storage", "components/VirtualList.tsx": "inline style" };
 
 const problems = [];
+const imports = new Map();
 for (const file of (await readdir(SOURCES, { recursive: true })).sort()) {
   if (!/\.(tsx?|css)$/.test(file) || file === GENERATED) continue;
   check(file, (await readFile(new URL(file, SOURCES), "utf8")).split("\n"));
 }
+checkImports(imports, (file, line, what) => problems.push(`src/${file}:${line + 1}: ${what}`));
 if (problems.length > 0) {
   console.error(problems.join("\n"));
   process.exit(1);
@@ -40,7 +43,10 @@ function check(file, lines) {
   });
   if (file.endsWith(".css")) return;
   if (!lines[0].startsWith("/**")) report(0, "no comment at the head that says what the module does");
-  checkFunctions(file, lines.join("\n"), report);
+  const kind = file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
+  const source = ts.createSourceFile(file, lines.join("\n"), ts.ScriptTarget.ESNext, true, kind);
+  checkFunctions(source, report);
+  imports.set(file, importsOf(source));
   const isTest = /\.test\.tsx?$/.test(file);
   lines.forEach((line, index) => {
     for (const [pattern, what] of FORBIDDEN) {
@@ -52,9 +58,7 @@ function check(file, lines) {
   });
 }
 
-function checkFunctions(file, text, report) {
-  const kind = file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS;
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.ESNext, true, kind);
+function checkFunctions(source, report) {
   const lineOf = (position) => source.getLineAndCharacterOfPosition(position).line;
   const visit = (node) => {
     if (ts.isFunctionLike(node) && node.body) {
