@@ -1,11 +1,11 @@
 /** Renders the page of the address, or the sign-in where it takes one. */
 import { type ReactNode, Suspense, createElement, lazy, useCallback, useEffect, useState } from "react";
 import { DashboardContext, NO_SETTINGS, readDashboard } from "../api/dashboard";
+import { Link, RouterProvider, componentOf, findRoute, useLocation } from "../base/router";
+import { SessionProvider, useSession } from "../base/session";
 import { EmptyState, ErrorBoundary, ErrorNote, Skeleton } from "../components/Notes";
 import { ROUTES } from "../pages/routes";
 import { Layout } from "./Layout";
-import { Link, RouterProvider, componentOf, findRoute, useLocation } from "../base/router";
-import { SessionProvider, useSession } from "../base/session";
 
 const SignIn = lazy(() => import("../pages/people/signin"));
 

@@ -1,6 +1,6 @@
 /** Lists the shortcuts that hold on the shown page. */
-import { Dialog } from "../components/Dialog";
 import { useRegisteredShortcuts } from "../base/keys";
+import { Dialog } from "../components/Dialog";
 
 /** Shows the list. */
 export default function KeysDialog({ onClose }: { onClose: () => void }) {

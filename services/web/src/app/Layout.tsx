@@ -1,11 +1,11 @@
 /** Frame of all pages: navigation, who is signed in, theme, shortcuts, and the page itself. */
 import { type ReactNode, Suspense, lazy, useEffect, useRef, useState } from "react";
-import { visibleText } from "../base/text/marks";
-import { Skeleton } from "../components/Notes";
 import { LiveRegion } from "../base/announce";
 import { handleKey, useShortcuts } from "../base/keys";
 import { Link, type Route, useLocation } from "../base/router";
 import { useSession } from "../base/session";
+import { visibleText } from "../base/text/marks";
+import { Skeleton } from "../components/Notes";
 import { useTheme } from "./theme";
 
 const KeysDialog = lazy(() => import("./KeysDialog"));

@@ -1,7 +1,7 @@
 /** Horizontal bars on one scale, with a table of the same numbers for those who do not see them. */
-import { AgentText, cutAt } from "./AgentText";
-import { visibleText } from "../base/text/marks";
 import { formatDuration } from "../base/text/format";
+import { visibleText } from "../base/text/marks";
+import { AgentText, cutAt } from "./AgentText";
 
 /** Bar from `start` to `end`, in milliseconds from the beginning. */
 export interface Bar {

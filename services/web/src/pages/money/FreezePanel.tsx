@@ -2,14 +2,14 @@
 import { Suspense, lazy, useState } from "react";
 import type { Schemas } from "../../api/client";
 import type { Loaded } from "../../api/useLoad";
+import { visibleText } from "../../base/text/marks";
 import { AgentText } from "../../components/AgentText";
+import { LoadNote } from "../../components/LoadNote";
+import { AccountLink } from "../../components/ObjectLink";
 import { StateChip } from "../../components/StateChip";
 import type { FreezeAction } from "./changeFreeze";
 import { type FreezeChange, FreezeNote } from "./FreezeNote";
 import type { Freeze } from "./freezes";
-import { visibleText } from "../../base/text/marks";
-import { LoadNote } from "../../components/LoadNote";
-import { AccountLink } from "../../components/ObjectLink";
 
 // Most visits freeze nothing.
 const FreezeConfirm = lazy(() => import("./FreezeConfirm"));

@@ -3,8 +3,8 @@ import { useEffect, useRef } from "react";
 import { api, encodePart } from "../../api/client";
 import { useLoad } from "../../api/useLoad";
 import { Link } from "../../base/router";
-import { AgentText } from "../../components/AgentText";
 import { visibleText } from "../../base/text/marks";
+import { AgentText } from "../../components/AgentText";
 import { StateChip } from "../../components/StateChip";
 import { limitLines } from "./limits";
 

@@ -6,8 +6,8 @@ import { useSession } from "../../base/session";
 import { AgentText } from "../../components/AgentText";
 import { Composer } from "./Composer";
 import { putFirst, useDraft } from "./drafts";
-import { randomId } from "./message";
 import { Limits } from "./Limits";
+import { randomId } from "./message";
 import { chooseAgent, useAgents } from "./useAgents";
 
 /** Renders the page without a thread. `?agent=` chooses the agent. */

@@ -2,8 +2,8 @@
 import { useEffect, useState } from "react";
 import { encodePart } from "../../api/client";
 import { Link } from "../../base/router";
-import { ErrorNote } from "../../components/Notes";
 import { OF_LIMITS } from "../../components/FailureHelp";
+import { ErrorNote } from "../../components/Notes";
 import type { Link as ChatLink } from "./link";
 
 /** Properties: the refusal, and what can be done about it. */

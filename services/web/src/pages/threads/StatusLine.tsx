@@ -1,7 +1,7 @@
 /** Says what happens with the answer now: its place in the queue, its phase, what the agent does, and how the connection is. */
-import { StreamNote } from "../../components/StreamNote";
-import { AgentText } from "../../components/AgentText";
 import type { Schemas } from "../../api/client";
+import { AgentText } from "../../components/AgentText";
+import { StreamNote } from "../../components/StreamNote";
 import type { Link } from "./link";
 import type { Answer } from "./message";
 

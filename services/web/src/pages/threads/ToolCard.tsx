@@ -1,7 +1,7 @@
 /** Shows one call of a tool: its name, arguments, state, and the size and time of its result. Text only. */
-import { AgentText, cutAt } from "../../components/AgentText";
-import { visibleText } from "../../base/text/marks";
 import { formatBytes, formatDuration } from "../../base/text/format";
+import { visibleText } from "../../base/text/marks";
+import { AgentText, cutAt } from "../../components/AgentText";
 import { StateChip, type Tone } from "../../components/StateChip";
 import type { CallState, ToolCall } from "./parts";
 

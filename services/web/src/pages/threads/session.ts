@@ -8,8 +8,8 @@ import type { SessionOptions } from "./access";
 import { type Link, type Order, type Report, type SessionView, Backoff, outcomeOf } from "./link";
 import { type ChatMessage, hasEnded, mergeTail, randomId } from "./message";
 import { Observable } from "./observable";
-import { place } from "./transport";
 import { ProgressText } from "./progress";
+import { place } from "./transport";
 
 const STOP_MS = 2_000;
 

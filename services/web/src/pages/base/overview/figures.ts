@@ -1,7 +1,7 @@
 /** Makes rows of charts of the figures of an overview. Pure. */
 import { type Schemas, encodePart } from "../../../api/client";
-import type { ChartRow, Series } from "../../../components/charts/ChartTable";
 import { formatDollars, formatDuration } from "../../../base/text/format";
+import type { ChartRow, Series } from "../../../components/charts/ChartTable";
 
 /** Answer of `GET /api/v1/ai/overview`. */
 export type Overview = Schemas["Overview"];

@@ -3,9 +3,9 @@ import { api } from "../../../api/client";
 import { useLoad } from "../../../api/useLoad";
 import { usePoll } from "../../../api/usePoll";
 import { useLocation } from "../../../base/router";
+import { formatCount, formatDuration, plural } from "../../../base/text/format";
 import { Columns } from "../../../components/charts/Columns";
 import { RankBars } from "../../../components/charts/RankBars";
-import { formatCount, formatDuration, plural } from "../../../base/text/format";
 import { LoadNote } from "../../../components/LoadNote";
 import {
   OUTCOMES, type Overview as Figures, RANGES, SPENDING, TOKENS, USAGE, accountRows, codeRows, countRuns, formatAmount, formatCompact,

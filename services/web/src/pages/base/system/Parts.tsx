@@ -1,12 +1,11 @@
 /** Shows the parts of the system: store, Docker, data plane, and the journal with its readers. */
 import type { ReactNode } from "react";
+import { formatCount } from "../../../base/text/format";
 import { AgentText } from "../../../components/AgentText";
 import { Fact } from "../../../components/Fact";
 import { StateChip } from "../../../components/StateChip";
 import { type Column, Table } from "../../../components/Table";
-import { formatCount } from "../../../base/text/format";
-import { formatUptime, toneOf } from "./state";
-import type { DataPlane, Journal, System } from "./state";
+import { type DataPlane, type Journal, type System, formatUptime, toneOf } from "./state";
 
 /** Renders the parts beside each other. */
 export function Parts({ system }: { system: System }) {

@@ -1,10 +1,9 @@
 /** Counts runs by state, as bars with a table behind them, and says how the queue stands. */
 import { encodePart } from "../../../api/client";
 import { Link } from "../../../base/router";
-import { StateChip } from "../../../components/StateChip";
 import { formatCount } from "../../../base/text/format";
-import { type StateCount, formatUptime, readCounts } from "./state";
-import type { System } from "./state";
+import { StateChip } from "../../../components/StateChip";
+import { type StateCount, type System, formatUptime, readCounts } from "./state";
 
 /** Renders the counts. The numbers stand beside the bars, which is why the bars have no names. */
 export function Runs({ system: { runs, queue } }: { system: System }) {

@@ -5,14 +5,14 @@ import { useDashboard } from "../../../api/dashboard";
 import { useLoad } from "../../../api/useLoad";
 import { usePoll } from "../../../api/usePoll";
 import { useSession } from "../../../base/session";
+import { AgentText } from "../../../components/AgentText";
+import { FixText } from "../../../components/FixText";
 import { LoadNote, RoleNote } from "../../../components/LoadNote";
 import { Skeleton } from "../../../components/Notes";
 import { StateChip } from "../../../components/StateChip";
 import { Parts } from "./Parts";
 import { Runs } from "./Runs";
 import type { System as SystemState, SystemFinding } from "./state";
-import { AgentText } from "../../../components/AgentText";
-import { FixText } from "../../../components/FixText";
 import "../../money/accounts.css";
 import "./system.css";
 

@@ -1,6 +1,6 @@
 /** Reads the state of the system for people. Pure. */
-import type { Tone } from "../../../components/StateChip";
 import type { Schemas } from "../../../api/client";
+import type { Tone } from "../../../components/StateChip";
 
 /** Answer of `GET /api/v1/system`. */
 export type System = Schemas["System"];

@@ -1,9 +1,9 @@
 /** Balance of an account, with what it means if it is below its floor. */
 import type { Schemas } from "../../../api/client";
 import type { Loaded } from "../../../api/useLoad";
+import { formatCount } from "../../../base/text/format";
 import { Fact } from "../../../components/Fact";
 import { LoadNote } from "../../../components/LoadNote";
-import { formatCount } from "../../../base/text/format";
 
 /** Properties: the balance, and the calls whose cost is not known exactly if the data plane knows the account. */
 export interface BalanceProps {

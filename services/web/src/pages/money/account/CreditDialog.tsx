@@ -2,8 +2,8 @@
 import { useState } from "react";
 import { type Schemas, buildPath, send } from "../../../api/client";
 import { announce } from "../../../base/announce";
-import { Confirm } from "../../../components/Dialog";
 import { formatCount } from "../../../base/text/format";
+import { Confirm } from "../../../components/Dialog";
 import { readCount } from "./fields";
 
 /** Top-up that a person writes. The page keeps it until it was made, so that a second try has the same key. */

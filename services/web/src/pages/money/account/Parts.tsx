@@ -4,8 +4,8 @@ import type { Schemas } from "../../../api/client";
 import { useLocation } from "../../../base/router";
 import { Skeleton } from "../../../components/Notes";
 import { Tabs } from "../../../components/Tabs";
-import { UseBars } from "../UseBar";
 import { readLimits } from "../limits";
+import { UseBars } from "../UseBar";
 import { MonthChoice, isMonth, monthOf } from "./month";
 
 const Receipts = lazy(() => import("./Receipts"));

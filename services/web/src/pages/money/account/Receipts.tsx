@@ -2,13 +2,13 @@
 import { type Schemas, api } from "../../../api/client";
 import { usePages } from "../../../api/usePages";
 import { useLocation } from "../../../base/router";
+import { formatCount, formatDollars } from "../../../base/text/format";
 import { AgentText } from "../../../components/AgentText";
+import { More } from "../../../components/More";
 import { EmptyState } from "../../../components/Notes";
+import { RunLink } from "../../../components/ObjectLink";
 import { type Column, Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";
-import { formatCount, formatDollars } from "../../../base/text/format";
-import { More } from "../../../components/More";
-import { RunLink } from "../../../components/ObjectLink";
 
 const PAGE = 50;
 

@@ -1,14 +1,14 @@
 /** Statement of an account for a month: what it was given, and what its calls cost. */
 import { type Schemas, api } from "../../../api/client";
 import { useLoad } from "../../../api/useLoad";
+import { formatCount, formatDollars } from "../../../base/text/format";
 import { AgentText } from "../../../components/AgentText";
+import { Fact } from "../../../components/Fact";
+import { LoadNote } from "../../../components/LoadNote";
 import { EmptyState } from "../../../components/Notes";
 import { type Column, Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";
-import { formatCount, formatDollars } from "../../../base/text/format";
 import { nameMonth } from "./month";
-import { Fact } from "../../../components/Fact";
-import { LoadNote } from "../../../components/LoadNote";
 
 /** Renders the statement. */
 export default function Statement({ account, month }: { account: string; month: string }) {

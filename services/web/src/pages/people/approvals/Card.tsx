@@ -3,14 +3,14 @@
  * can be approved only once all of them are shown.
  */
 import { useState } from "react";
+import { formatCount } from "../../../base/text/format";
+import { spreadJson } from "../../../base/text/json";
+import { visibleText } from "../../../base/text/marks";
 import { AgentText, cutAt } from "../../../components/AgentText";
+import { Fact } from "../../../components/Fact";
+import { AccountLink, RunLink } from "../../../components/ObjectLink";
 import { StateChip } from "../../../components/StateChip";
 import { type Approval, formatSeconds, keyOf, secondsLeft } from "./waiting";
-import { visibleText } from "../../../base/text/marks";
-import { formatCount } from "../../../base/text/format";
-import { Fact } from "../../../components/Fact";
-import { spreadJson } from "../../../base/text/json";
-import { AccountLink, RunLink } from "../../../components/ObjectLink";
 import "./approvals.css";
 
 /** Decision that a person may take. */

@@ -7,15 +7,15 @@ import { usePoll } from "../../../api/usePoll";
 import { announce } from "../../../base/announce";
 import { useShortcuts } from "../../../base/keys";
 import { useSession } from "../../../base/session";
-import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/Notes";
 import { formatCount } from "../../../base/text/format";
+import { AgentText } from "../../../components/AgentText";
+import { LoadNote } from "../../../components/LoadNote";
+import { EmptyState } from "../../../components/Notes";
 import { RunLink } from "../../../components/ObjectLink";
 import { StateChip } from "../../../components/StateChip";
 import { Card, type Verdict } from "./Card";
 import { Decide } from "./Decide";
 import { type Approval, type Outcome, compare, keyOf, stillWaiting, useNow } from "./waiting";
-import { LoadNote } from "../../../components/LoadNote";
 
 const MAX_LISTED = 200;
 const MAX_OUTCOMES = 20;

@@ -2,14 +2,14 @@
  * Columns of the list of runs. That of pull requests is there where a run has one. What belongs together shares a column: a run
  * and its question, an agent and the model, an account and the person, a cost and its calls. So all fit a window of 1,280 px.
  */
-import { useDashboard } from "../../../api/dashboard";
 import { encodePart } from "../../../api/client";
+import { useDashboard } from "../../../api/dashboard";
 import { Link } from "../../../base/router";
-import { AgentText, cutAt } from "../../../components/AgentText";
-import { Elapsed } from "../../../components/Time";
 import { formatCount, formatTime, plural } from "../../../base/text/format";
+import { AgentText, cutAt } from "../../../components/AgentText";
 import { StateChip } from "../../../components/StateChip";
 import type { Column } from "../../../components/Table";
+import { Elapsed } from "../../../components/Time";
 import { Cost, pullRequestLink } from "../figures";
 import type { Run } from "./filter";
 

@@ -1,6 +1,6 @@
 /** List of runs: filters in the address, one request for a page, and live changes that move nothing. */
-import { encodePart } from "../../../api/client";
 import { useMemo } from "react";
+import { encodePart } from "../../../api/client";
 import { Link, useLocation } from "../../../base/router";
 import { useSession } from "../../../base/session";
 import { EmptyState, ErrorNote, Skeleton } from "../../../components/Notes";

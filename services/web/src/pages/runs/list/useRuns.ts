@@ -1,9 +1,9 @@
 /** Loads one page of the list with one request, and follows changes of its runs. */
 import { useCallback, useEffect, useReducer, useState } from "react";
 import { api } from "../../../api/client";
+import type { StreamState } from "../../../api/stream";
 import { type Loaded, useLoad } from "../../../api/useLoad";
 import { useStream } from "../../../api/useStream";
-import type { StreamState } from "../../../api/stream";
 import { announce } from "../../../base/announce";
 import { plural } from "../../../base/text/format";
 import type { Run, RunFilter } from "./filter";

@@ -1,8 +1,8 @@
 /** Model calls of a run, as the journal records them. */
-import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/Notes";
 import { formatCount, formatDollars, formatDuration } from "../../../base/text/format";
+import { AgentText } from "../../../components/AgentText";
 import { More } from "../../../components/More";
+import { EmptyState } from "../../../components/Notes";
 import { StateChip, type Tone } from "../../../components/StateChip";
 import { type Column, Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";

@@ -2,10 +2,10 @@
 import { useMemo } from "react";
 import { type Schemas, api } from "../../../api/client";
 import { useLoad } from "../../../api/useLoad";
-import { AgentText } from "../../../components/AgentText";
 import { readDiff } from "../../../base/text/diff";
-import { EmptyState, ErrorNote, Skeleton } from "../../../components/Notes";
 import { formatCount } from "../../../base/text/format";
+import { AgentText } from "../../../components/AgentText";
+import { EmptyState, ErrorNote, Skeleton } from "../../../components/Notes";
 import { Table } from "../../../components/Table";
 import { VirtualList } from "../../../components/VirtualList";
 

@@ -5,8 +5,8 @@ import { AgentText } from "../../../components/AgentText";
 import { StateChip, type Tone } from "../../../components/StateChip";
 import { Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";
-import { Diff } from "./Diff";
 import { pullRequestLink } from "../figures";
+import { Diff } from "./Diff";
 import type { RunDetails } from "./useRun";
 
 type Commits = NonNullable<RunDetails["commits"]>;

@@ -1,13 +1,13 @@
 /** Head of a run: state, figures, what it waits for, and why it failed. */
-import { encodePart } from "../../../api/client";
 import { type ReactNode, Suspense, lazy } from "react";
+import { encodePart } from "../../../api/client";
 import { useDashboard } from "../../../api/dashboard";
 import { Link } from "../../../base/router";
-import { AgentText, cutAt } from "../../../components/AgentText";
-import { Elapsed, Time } from "../../../components/Time";
-import { Fact } from "../../../components/Fact";
 import { formatCount } from "../../../base/text/format";
+import { AgentText, cutAt } from "../../../components/AgentText";
+import { Fact } from "../../../components/Fact";
 import { StateChip } from "../../../components/StateChip";
+import { Elapsed, Time } from "../../../components/Time";
 import { CallCount, Cost, traceLink } from "../figures";
 import { Actions } from "./Actions";
 import type { RunDetails } from "./useRun";

@@ -2,8 +2,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { renderToStaticMarkup } from "react-dom/server";
-import type { StreamState } from "../../../api/stream";
 import { unreachable } from "../../../api/problem";
+import type { StreamState } from "../../../api/stream";
 import { EventLog } from "./eventLog";
 import { Nothing, type Source } from "./Nothing";
 

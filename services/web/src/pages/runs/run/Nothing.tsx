@@ -1,8 +1,8 @@
 /** Says why a list that is made of a run's events is empty: there is nothing, or the events are not here. */
 import type { ReactNode } from "react";
 import type { StreamState } from "../../../api/stream";
-import { EmptyState, Skeleton } from "../../../components/Notes";
 import { plural } from "../../../base/text/format";
+import { EmptyState, Skeleton } from "../../../components/Notes";
 import type { EventLog } from "./eventLog";
 
 /** Events of a run, and how their stream stands. `version` rises with each change of `log`. */

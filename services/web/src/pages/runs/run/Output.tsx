@@ -1,7 +1,7 @@
 /** Output of the agent's process, as text. */
 import { useMemo, useState } from "react";
-import { AgentText } from "../../../components/AgentText";
 import { formatBytes } from "../../../base/text/format";
+import { AgentText } from "../../../components/AgentText";
 import { VirtualList } from "../../../components/VirtualList";
 import type { OutputPiece } from "./eventLog";
 import { Nothing, type Source } from "./Nothing";

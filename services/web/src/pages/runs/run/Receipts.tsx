@@ -1,10 +1,10 @@
 /** Receipts of a run: what each call cost, and corrections. */
 import { type Schemas, api } from "../../../api/client";
 import { usePages } from "../../../api/usePages";
-import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/Notes";
 import { formatCount, formatDollars } from "../../../base/text/format";
+import { AgentText } from "../../../components/AgentText";
 import { More } from "../../../components/More";
+import { EmptyState } from "../../../components/Notes";
 import { type Column, Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";
 import type { RunDetails } from "./useRun";

@@ -1,11 +1,11 @@
 /** Calls that were refused or cut: the setting that decided, and the command that would change it. */
 import { useLoadOn } from "../../../api/usePages";
-import { AgentText } from "../../../components/AgentText";
 import { shellWord } from "../../../base/text/commands";
-import { CopyText } from "../../../components/CopyButton";
-import { EmptyState } from "../../../components/Notes";
 import { formatCount } from "../../../base/text/format";
+import { AgentText } from "../../../components/AgentText";
+import { CopyText } from "../../../components/CopyButton";
 import { More } from "../../../components/More";
+import { EmptyState } from "../../../components/Notes";
 import { Time } from "../../../components/Time";
 import { type RefusalGroup, groupRefusals, useCalls } from "./calls";
 import { OutcomeChip } from "./Calls";

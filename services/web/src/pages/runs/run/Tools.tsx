@@ -1,12 +1,12 @@
 /** Tool calls of a run: those that ran on the host, and those that the agent reports of itself. */
 import { useMemo } from "react";
-import { AgentText } from "../../../components/AgentText";
-import { Elapsed, Time } from "../../../components/Time";
-import { Fact } from "../../../components/Fact";
 import { formatBytes } from "../../../base/text/format";
 import { spreadJson } from "../../../base/text/json";
+import { AgentText } from "../../../components/AgentText";
+import { Fact } from "../../../components/Fact";
 import { More } from "../../../components/More";
 import { StateChip } from "../../../components/StateChip";
+import { Elapsed, Time } from "../../../components/Time";
 import { Nothing, type Source } from "./Nothing";
 import { type RunTool, reportedTools, useTools } from "./tools";
 import type { RunDetails } from "./useRun";

@@ -1,10 +1,10 @@
 /** Loads one run, follows its events, and reads the run again when they say that it changed. */
 import { useCallback, useEffect, useRef, useState } from "react";
 import { type Schemas, api, buildPath } from "../../../api/client";
-import { type Loaded, useLoad } from "../../../api/useLoad";
 import type { StreamState } from "../../../api/stream";
-import { useStream } from "../../../api/useStream";
+import { type Loaded, useLoad } from "../../../api/useLoad";
 import { usePoll } from "../../../api/usePoll";
+import { useStream } from "../../../api/useStream";
 import { announce } from "../../../base/announce";
 import { isActive } from "../figures";
 import { EventLog } from "./eventLog";

@@ -2,8 +2,8 @@
 import type { ReactNode } from "react";
 import { Link } from "../../../base/router";
 import { useSession } from "../../../base/session";
-import { ErrorNote } from "../../../components/Notes";
 import { RoleNote } from "../../../components/LoadNote";
+import { ErrorNote } from "../../../components/Notes";
 import type { Drafting } from "./useDraft";
 import "./agents.css";
 

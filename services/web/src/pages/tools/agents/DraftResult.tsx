@@ -1,7 +1,7 @@
 /** Shows a draft: the entry, its difference from the file, and what to do with it. */
+import { readDiff } from "../../../base/text/diff";
 import { AgentText } from "../../../components/AgentText";
 import { CopyButton } from "../../../components/CopyButton";
-import { readDiff } from "../../../base/text/diff";
 import { FixText } from "../../../components/FixText";
 import type { DraftedAgent } from "./draft-fields";
 

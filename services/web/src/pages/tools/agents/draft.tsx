@@ -2,11 +2,10 @@
 import { useState } from "react";
 import { sendJson } from "../../../api/client";
 import { Link, useLocation } from "../../../base/router";
-import type { DraftedAgent } from "./draft-fields";
+import { type DraftedAgent, EMPTY_FIELDS, readDraft } from "./draft-fields";
 import { DraftForm } from "./DraftForm";
 import { DraftPage } from "./DraftPage";
 import { DraftResult } from "./DraftResult";
-import { EMPTY_FIELDS, readDraft } from "./draft-fields";
 import { useDraft } from "./useDraft";
 
 /** Shows the form and the last draft. */

@@ -5,11 +5,11 @@ import { useShortcuts } from "../../../base/keys";
 import { Link, useLocation } from "../../../base/router";
 import { useSession } from "../../../base/session";
 import { AgentText } from "../../../components/AgentText";
+import { FixText } from "../../../components/FixText";
+import { LoadNote } from "../../../components/LoadNote";
 import { EmptyState } from "../../../components/Notes";
 import { StateChip } from "../../../components/StateChip";
 import { type Column, Table } from "../../../components/Table";
-import { FixText } from "../../../components/FixText";
-import { LoadNote } from "../../../components/LoadNote";
 import "./agents.css";
 
 type Agent = Schemas["AgentStatus"];

@@ -3,15 +3,14 @@ import { useState } from "react";
 import { buildPath, sendJson } from "../../../api/client";
 import { useLoad } from "../../../api/useLoad";
 import { announce } from "../../../base/announce";
+import { visibleText } from "../../../base/text/marks";
 import { AgentText } from "../../../components/AgentText";
+import { FixText } from "../../../components/FixText";
+import { LoadNote } from "../../../components/LoadNote";
 import { StateChip } from "../../../components/StateChip";
 import { type Column, Table } from "../../../components/Table";
 import { Time } from "../../../components/Time";
-import type { GatewayCheck } from "./findings";
-import { type ReadFinding, readFindings, readState } from "./findings";
-import { visibleText } from "../../../base/text/marks";
-import { FixText } from "../../../components/FixText";
-import { LoadNote } from "../../../components/LoadNote";
+import { type GatewayCheck, type ReadFinding, readFindings, readState } from "./findings";
 
 type Checked = GatewayCheck & { at: string };
 

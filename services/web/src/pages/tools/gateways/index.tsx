@@ -4,15 +4,15 @@ import { useDashboard } from "../../../api/dashboard";
 import { useLoad } from "../../../api/useLoad";
 import { usePoll } from "../../../api/usePoll";
 import { useSession } from "../../../base/session";
-import { AgentText } from "../../../components/AgentText";
-import { EmptyState } from "../../../components/Notes";
-import { LoadNote, RoleNote } from "../../../components/LoadNote";
-import { StateChip, type Tone } from "../../../components/StateChip";
 import { formatCount } from "../../../base/text/format";
-import { Check } from "./Check";
 import { visibleText } from "../../../base/text/marks";
+import { AgentText } from "../../../components/AgentText";
 import { Fact } from "../../../components/Fact";
+import { LoadNote, RoleNote } from "../../../components/LoadNote";
+import { EmptyState } from "../../../components/Notes";
 import { AccountLink } from "../../../components/ObjectLink";
+import { StateChip, type Tone } from "../../../components/StateChip";
+import { Check } from "./Check";
 
 const TONES = new Map<string, Tone>([["up", "good"], ["starting", "busy"], ["down", "bad"], ["unknown", "warn"]]);
 
