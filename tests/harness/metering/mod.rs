@@ -40,6 +40,8 @@ pub use self::{
 const AT_ONCE: usize = 4;
 /// Longest wait for a call: LiteLLM takes seconds for the largest.
 const SETTLED_TIMEOUT: Duration = Duration::from_secs(120);
+/// Longest that the proxy reads the answer of a call that its client has left.
+const LEFT_CALL_BOUND: &str = "60s";
 
 /// A play.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +65,7 @@ impl Metering {
         let upstream = ScriptedUpstream::start().await.unwrap();
         let litellm = LiteLlm::in_front_of(&upstream, CANARY_KEY).await;
         let world = World::in_front_of(upstream, &litellm.base_url, "").await;
+        world.bound_left_calls(LEFT_CALL_BOUND).await;
         let mut random = Random::of(self.seed);
         let plans: Vec<_> = (0..self.calls).map(|number| self.plan(&mut random, number)).collect();
         let calls = plans.into_iter().enumerate().map(|(number, plan)| call(&world, number, plan));
