@@ -38,6 +38,7 @@ mod connections;
 mod context;
 mod credentials;
 mod csp_reports;
+mod dashboard;
 mod dashboard_config;
 mod data_plane;
 mod endpoint;

@@ -13,9 +13,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 
-use runner_dashboard::CSP_REPORTS;
-
-use crate::{credentials::has_bearer, error::Error, origins::Origins, own_page::FETCH_SITE};
+use crate::{
+    credentials::has_bearer, dashboard::CSP_REPORTS, error::Error, origins::Origins, own_page::FETCH_SITE,
+};
 
 /// Headers with which a browser says what it asks for.
 const FETCH_MODE: &str = "sec-fetch-mode";

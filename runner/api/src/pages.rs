@@ -9,9 +9,14 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use runner_dashboard::{Dashboard, SECTIONS, harden};
 
-use crate::{body::ObjectId, error::Error, origins::Origins, own_host::check_page_headers};
+use crate::{
+    body::ObjectId,
+    dashboard::{Dashboard, SECTIONS, harden},
+    error::Error,
+    origins::Origins,
+    own_host::check_page_headers,
+};
 
 /// Returns the router of all pages, which only requests to the API's own names reach.
 pub(crate) fn router(dashboard: Dashboard, origins: &Origins) -> Router {

@@ -17,7 +17,6 @@ use axum::{
     middleware::{self, Next},
     response::{IntoResponse, Response},
 };
-use runner_dashboard::{CSP_REPORTS, Dashboard};
 use runner_engine::observer::Observer;
 use runner_model::principal::PrincipalRole;
 use runner_telemetry::{
@@ -31,7 +30,9 @@ use crate::{
     chat::{self, operations as chats},
     connections::{self, CONNECTIONS},
     context::ApiContext,
-    csp_reports, dashboard_config,
+    csp_reports,
+    dashboard::{CSP_REPORTS, Dashboard},
+    dashboard_config,
     endpoint::{Route, delete, get, guarded, open, openai, post, put},
     error::Error,
     freezes::{self, FREEZE_OF_ACCOUNT, FREEZE_OF_ALL, FREEZE_OF_MODEL, FREEZES},

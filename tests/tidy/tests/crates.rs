@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 33] = [
+const BELOW: [(&str, &[&str]); 32] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("gateway-bridge", &["platform-core", "platform-runtime"]),
@@ -24,7 +24,6 @@ const BELOW: [(&str, &[&str]); 33] = [
     ("runner/workspace", &["platform-core", "platform-runtime", "runner-files", "runner-model"]),
     ("runner/control-client", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/audit", &["platform-core", "platform-runtime"]),
-    ("runner/dashboard", &[]),
     (
         "runner/gateways",
         &[
@@ -88,7 +87,6 @@ const BELOW: [(&str, &[&str]); 33] = [
             "runner-audit",
             "runner-connections",
             "runner-control-client",
-            "runner-dashboard",
             "runner-docker",
             "runner-engine",
             "runner-files",

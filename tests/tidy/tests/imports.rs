@@ -29,7 +29,7 @@ const ENVIRONMENT: [&str; 4] = ["std::env::var", "std::env::var_os", "std::env::
 /// script gets its directories from cargo that way, and a test the server that all tests of a run share.
 const READERS: [&str; 5] = [
     "platform/runtime/src/config/mod.rs",
-    "runner/dashboard/build.rs",
+    "runner/api/build.rs",
     "services/cogni-tool/src/settings.rs",
     "services/sandbox-init/src/settings.rs",
     "tests/postgres/src/database.rs",

@@ -99,9 +99,7 @@ fn judge(path: &Path, name: &str, prefix: &str) -> Result<&'static str, String> 
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     let known = MEDIA_TYPES.iter().find(|(known, _)| *known == ending);
     known.map(|(_, media_type)| *media_type).ok_or_else(|| {
-        format!(
-            "no media type is known for `.{ending}`: add it to MEDIA_TYPES in runner/dashboard/build/embed.rs"
-        )
+        format!("no media type is known for `.{ending}`: add it to MEDIA_TYPES in runner/api/build/embed.rs")
     })
 }
 

@@ -1,12 +1,12 @@
 //! Defines the headers with which a browser bounds what a page of the dashboard can do.
 
-use http::{
+use axum::http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{CONTENT_SECURITY_POLICY, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS},
 };
 
 /// Path to which browsers report what the policy has blocked.
-pub const CSP_REPORTS: &str = "/api/v1/csp-reports";
+pub(crate) const CSP_REPORTS: &str = "/api/v1/csp-reports";
 
 /// Policy of all pages: files of this origin alone, no code or style inside a page, and no frame around it. No script
 /// makes code or markup of a text, because no policy of trusted types exists.
@@ -21,7 +21,7 @@ const PERMISSIONS: &str = "accelerometer=(), autoplay=(), camera=(), clipboard-r
     serial=(), usb=(), xr-spatial-tracking=()";
 
 /// Adds the headers that every answer of the dashboard has.
-pub fn harden(headers: &mut HeaderMap) {
+pub(crate) fn harden(headers: &mut HeaderMap) {
     let all = [
         (CONTENT_SECURITY_POLICY, POLICY),
         (X_CONTENT_TYPE_OPTIONS, "nosniff"),

@@ -8,21 +8,25 @@
 //! Invariants: every answer has the headers of [`headers::harden`].
 
 #[cfg(test)]
-#[path = "../build/embed.rs"]
+#[path = "../../build/embed.rs"]
 mod embed;
 mod encoding;
 mod headers;
 
-use bytes::Bytes;
-use http::{
-    HeaderMap, HeaderValue, Response, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, InvalidHeaderValue, VARY},
+use axum::{
+    body::Bytes,
+    http::{
+        HeaderMap, HeaderValue, Response, StatusCode,
+        header::{
+            CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, ETAG, IF_NONE_MATCH, InvalidHeaderValue, VARY,
+        },
+    },
 };
 
-pub use self::headers::{CSP_REPORTS, harden};
+pub(crate) use self::headers::{CSP_REPORTS, harden};
 
 /// First parts of the paths of pages; the overview is the page of the root.
-pub const SECTIONS: [&str; 8] =
+pub(crate) const SECTIONS: [&str; 8] =
     ["sandbox", "chat", "accounts", "agents", "approvals", "gateways", "system", "signin"];
 
 const INDEX: &str = "index.html";
@@ -50,26 +54,18 @@ struct EmbeddedFile {
 
 /// Files of the dashboard.
 #[derive(Debug, Clone, Copy)]
-pub struct Dashboard {
+pub(crate) struct Dashboard {
     files: &'static [EmbeddedFile],
 }
 
 impl Dashboard {
     /// Returns the dashboard that the build has embedded.
-    #[must_use]
-    pub const fn embedded() -> Self {
+    pub(crate) const fn embedded() -> Self {
         Self { files: include!(concat!(env!("OUT_DIR"), "/files.rs")) }
     }
 
-    /// Returns whether the build had files of the dashboard.
-    #[must_use]
-    pub const fn is_built(self) -> bool {
-        !self.files.is_empty()
-    }
-
     /// Answers a request for a page.
-    #[must_use]
-    pub fn page(self, request: &HeaderMap) -> Response<Bytes> {
+    pub(crate) fn page(self, request: &HeaderMap) -> Response<Bytes> {
         let Some(index) = self.file(INDEX) else {
             let unbuilt = Response::new(Bytes::from_static(UNBUILT.as_bytes()));
             return with_head(unbuilt, StatusCode::SERVICE_UNAVAILABLE, HTML, NO_STORE);
@@ -79,8 +75,7 @@ impl Dashboard {
     }
 
     /// Answers a request for the file `name` below `/assets`; `None` if it does not exist.
-    #[must_use]
-    pub fn asset(self, name: &str, request: &HeaderMap) -> Option<Response<Bytes>> {
+    pub(crate) fn asset(self, name: &str, request: &HeaderMap) -> Option<Response<Bytes>> {
         let file = self.files.iter().find(|file| file.name.strip_prefix("assets/") == Some(name))?;
         let (mut response, etag) = file.content(request);
         let mut known = request.get_all(IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());

@@ -1,6 +1,6 @@
 //! Reads which encodings of a content a request accepts.
 
-use http::{HeaderMap, header::ACCEPT_ENCODING};
+use axum::http::{HeaderMap, header::ACCEPT_ENCODING};
 
 /// Returns whether the request names gzip, and does not refuse it by `q=0`.
 pub(crate) fn accepts_gzip(request: &HeaderMap) -> bool {

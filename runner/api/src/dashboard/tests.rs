@@ -2,8 +2,11 @@
 
 use std::io::Read;
 
+use axum::http::{
+    HeaderName,
+    header::{CONTENT_SECURITY_POLICY, X_FRAME_OPTIONS},
+};
 use flate2::read::GzDecoder;
-use http::header::{CONTENT_SECURITY_POLICY, X_FRAME_OPTIONS};
 
 use super::*;
 
@@ -23,7 +26,7 @@ fn dashboard() -> Dashboard {
 fn headers(list: &[(&str, &str)]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for (name, value) in list {
-        headers.append(name.parse::<http::HeaderName>().unwrap(), value.parse().unwrap());
+        headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
     }
     headers
 }
@@ -43,10 +46,9 @@ fn without_files_a_page_says_how_to_build_them() {
     let unbuilt = Dashboard { files: &[] };
     let page = unbuilt.page(&HeaderMap::new());
     assert_eq!(page.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert!(String::from_utf8_lossy(page.body()).contains("make web") && !unbuilt.is_built());
+    assert!(String::from_utf8_lossy(page.body()).contains("make web"));
     assert!(page.headers().contains_key(CONTENT_SECURITY_POLICY));
     assert!(unbuilt.asset("app-1.js", &HeaderMap::new()).is_none());
-    assert!(dashboard().is_built(), "control");
 }
 
 #[test]
