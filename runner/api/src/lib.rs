@@ -87,6 +87,7 @@ use axum::{
 use serde::Serialize;
 
 pub use self::{
+    agents::{AgentListView, AgentView, BlockReasonView},
     callbacks::Callbacks,
     configuration_file::ConfigurationFile,
     context::ApiContext,

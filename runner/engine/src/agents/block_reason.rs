@@ -207,7 +207,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::agents::{AgentStatus, host_facts::MissingOnDocker, judge, listing};
+    use crate::agents::{AgentStatus, default_agent, host_facts::MissingOnDocker, judge};
 
     const AGENTS: &str = "[agents.'a:pinned']\nargv = ['node', '/agent/run.mjs']\nimage = 'a:1'\nmodel = 'gpt-4o'\n\
         [agents.'a:volume']\nimage = 'sluicegate/sandbox-runtime:latest'\nargv = ['node', '/agent/run.mjs']\nvolumes = [{ volume = 'data', container_path = '/data' }, { volume = 'typo', container_path = '/t' }]\n\
@@ -217,7 +217,7 @@ mod tests {
         let file = Some(("s.toml".into(), AGENTS.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() }).unwrap();
         let statuses = judge(&settings.agents, Some("fake"), facts);
-        let default = listing(&statuses)["defaultAgentId"].as_str().map(str::to_owned);
+        let default = default_agent(&statuses).map(ToString::to_string);
         let can_run = statuses.iter().find(|agent| agent.id.as_str() == DEFAULT_AGENT).unwrap().can_run();
         assert_eq!(default.is_some(), can_run, "what cannot run is not a default");
         let codes = |agent: &AgentStatus| agent.block_reasons.iter().map(BlockReason::code).collect();
@@ -314,7 +314,7 @@ mod tests {
         );
         assert!(
             statuses.iter().all(AgentStatus::can_run)
-                && listing(&statuses)["agents"].as_array().unwrap().len() == 3
+                && statuses.iter().filter(|agent| agent.can_run()).count() == 3
         );
         let missing = codes("", None);
         assert!(missing.len() == 1 && missing[0].starts_with("model_missing it has no model"), "{missing:?}");

@@ -11,7 +11,6 @@ use std::collections::BTreeMap;
 
 use platform_core::id::AgentId;
 use platform_runtime::settings::{Agent, DEFAULT_AGENT, is_optional};
-use serde_json::{Value, json};
 
 pub use self::{
     block_reason::{BlockReason, block_reasons},
@@ -35,23 +34,6 @@ impl AgentStatus {
     pub fn can_run(&self) -> bool {
         self.block_reasons.iter().all(BlockReason::is_advisory)
     }
-
-    /// Returns the agent as an entry of the catalogue.
-    pub fn to_json(&self) -> Value {
-        let Self { id, agent: Agent { name, description, tools, .. }, .. } = self;
-        let mut entry = json!({ "agentId": id, "graphId": id, "name": name, "description": description });
-        if let Some(tools) = tools {
-            entry["tools"] = json!(tools);
-        }
-        entry
-    }
-
-    /// Returns the agent's reasons, each with its code and its text.
-    pub fn reasons_json(&self) -> Value {
-        let reason_json =
-            |reason: &BlockReason| json!({ "code": reason.code(), "message": reason.to_string() });
-        self.block_reasons.iter().map(reason_json).collect()
-    }
 }
 
 /// Judges all `agents` by `facts`, in the order of their ids. `model` is the default for agents that name none.
@@ -66,12 +48,7 @@ pub fn judge(agents: &BTreeMap<AgentId, Agent>, model: Option<&str>, facts: &Hos
     agents.iter().map(status).collect()
 }
 
-/// Returns the catalogue: the agents that can run, and the default one.
-pub fn listing(statuses: &[AgentStatus]) -> Value {
-    let runnable: Vec<_> = statuses.iter().filter(|agent| agent.can_run()).collect();
-    let default = runnable.iter().map(|agent| &agent.id).find(|id| id.as_str() == DEFAULT_AGENT);
-    json!({
-        "agents": runnable.iter().map(|agent| agent.to_json()).collect::<Vec<_>>(),
-        "defaultAgentId": default,
-    })
+/// Returns the agent of an order that names none, if it can run.
+pub fn default_agent(statuses: &[AgentStatus]) -> Option<&AgentId> {
+    statuses.iter().find(|agent| agent.id.as_str() == DEFAULT_AGENT && agent.can_run()).map(|agent| &agent.id)
 }

@@ -6,7 +6,9 @@ mod available;
 use std::io::{self, Write};
 
 use platform_runtime::{settings::WorkspaceSetup, terminal};
+use runner_api::{AgentListView, AgentView, BlockReasonView};
 use runner_engine::agents::{self, AgentStatus, BlockReason, Probes};
+use serde_json::{Value, json};
 
 use self::add::Style;
 pub(super) use self::add::exit_code;
@@ -101,11 +103,11 @@ fn exit_of_check(statuses: &[AgentStatus]) -> Exit {
 }
 
 /// Returns the catalogue. Adds the agents that cannot run, and the notes on those that can.
-fn as_json(statuses: &[AgentStatus]) -> serde_json::Value {
-    let mut listing = agents::listing(statuses);
+fn as_json(statuses: &[AgentStatus]) -> Value {
+    let mut listing = json!(AgentListView::of(statuses));
     let with_reasons = |agent: &AgentStatus| {
-        let mut entry = agent.to_json();
-        entry["reasons"] = agent.reasons_json();
+        let mut entry = json!(AgentView::of(agent));
+        entry["reasons"] = json!(BlockReasonView::all(agent));
         entry
     };
     listing["cannotRun"] = statuses.iter().filter(|agent| !agent.can_run()).map(with_reasons).collect();
