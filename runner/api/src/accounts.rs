@@ -14,8 +14,8 @@ use platform_core::{
     id::AccountId,
     money::NanoDollars,
 };
-use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use utoipa::{ToSchema, openapi::Object};
 
 use crate::{
@@ -57,43 +57,41 @@ fn limit_schema() -> Object {
 }
 
 /// Accounts that exist for the caller.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = AccountList)]
-#[expect(dead_code, reason = "schema of what `list` writes")]
-struct AccountListSchema {
-    accounts: Vec<AccountSchema>,
+struct AccountListView {
+    accounts: Vec<AccountUseView>,
 }
 
 /// Account, with what its runs have used at the data plane.
-#[derive(ToSchema)]
-#[schema(as = Account, rename_all = "camelCase")]
-#[expect(dead_code, reason = "schema of what `account_json` writes")]
-struct AccountSchema {
+#[derive(Serialize, ToSchema)]
+#[schema(as = Account)]
+#[serde(rename_all = "camelCase")]
+struct AccountUseView {
     #[schema(value_type = schemas::AccountId)]
-    account: String,
-    limits: AccountLimitsSchema,
-    inexact_calls: InexactCallsSchema,
+    account: AccountId,
+    limits: AccountLimitsView,
+    inexact_calls: InexactCallsView,
 }
 
 /// Use of each limit of an account.
-#[derive(ToSchema)]
-#[schema(as = AccountLimits, rename_all = "camelCase")]
-#[expect(dead_code, reason = "schema of what `account_json` writes")]
-struct AccountLimitsSchema {
-    requests: LimitSchema,
-    requests_per_minute: LimitSchema,
-    calls_in_flight: LimitSchema,
-    input_tokens: LimitSchema,
-    output_tokens: LimitSchema,
-    total_tokens: LimitSchema,
-    cost: CostLimitSchema,
+#[derive(Serialize, ToSchema)]
+#[schema(as = AccountLimits)]
+#[serde(rename_all = "camelCase")]
+struct AccountLimitsView {
+    requests: LimitUseView,
+    requests_per_minute: LimitUseView,
+    calls_in_flight: LimitUseView,
+    input_tokens: LimitUseView,
+    output_tokens: LimitUseView,
+    total_tokens: LimitUseView,
+    cost: CostUseView,
 }
 
 /// Use of a limit.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = LimitUse)]
-#[expect(dead_code, reason = "schema of what `limit_json` writes")]
-struct LimitSchema {
+struct LimitUseView {
     /// The limit; null if unlimited.
     #[schema(required = true)]
     allowed: Option<u64>,
@@ -105,10 +103,9 @@ struct LimitSchema {
 }
 
 /// Use of the limit of cost, in dollars.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = CostUse)]
-#[expect(dead_code, reason = "schema of what `limit_json` writes")]
-struct CostLimitSchema {
+struct CostUseView {
     /// The limit; null if unlimited.
     #[schema(required = true)]
     allowed: Option<String>,
@@ -120,10 +117,9 @@ struct CostLimitSchema {
 }
 
 /// Calls with a use that is not known exactly.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = InexactCalls)]
-#[expect(dead_code, reason = "schema of what `account_json` writes")]
-struct InexactCallsSchema {
+struct InexactCallsView {
     unpriced: u64,
     estimated: u64,
 }
@@ -143,6 +139,56 @@ impl LimitsBody {
     }
 }
 
+impl From<AccountView> for AccountUseView {
+    fn from(AccountView { account, limits, inexact }: AccountView) -> Self {
+        let InexactCalls { unpriced, estimated } = inexact;
+        Self {
+            account,
+            limits: AccountLimitsView::of(&limits),
+            inexact_calls: InexactCallsView { unpriced, estimated },
+        }
+    }
+}
+
+impl AccountLimitsView {
+    /// Describes the use of each limit. One that the data plane does not list is unused.
+    fn of(limits: &[LimitView]) -> Self {
+        let find = |limit| {
+            let listed = limits.iter().find(|view| view.limit == limit).copied();
+            listed.unwrap_or(LimitView { limit, allowed: None, used: 0, reserved: 0 })
+        };
+        let amounts = |limit| LimitUseView::of(find(limit));
+        Self {
+            requests: amounts(Limit::Requests),
+            requests_per_minute: amounts(Limit::RequestsPerMinute),
+            calls_in_flight: amounts(Limit::CallsInFlight),
+            input_tokens: amounts(Limit::InputTokens),
+            output_tokens: amounts(Limit::OutputTokens),
+            total_tokens: amounts(Limit::TotalTokens),
+            cost: CostUseView::of(find(Limit::CostNanodollars)),
+        }
+    }
+}
+
+impl LimitUseView {
+    fn of(view: LimitView) -> Self {
+        Self { allowed: view.allowed, used: view.used, reserved: view.reserved, left: view.left() }
+    }
+}
+
+impl CostUseView {
+    /// Describes the use of a cost, in dollars as text, as in orders.
+    fn of(view: LimitView) -> Self {
+        let dollars = |amount| NanoDollars(amount).to_plain_text();
+        Self {
+            allowed: view.allowed.map(dollars),
+            used: dollars(view.used),
+            reserved: dollars(view.reserved),
+            left: view.left().map(dollars),
+        }
+    }
+}
+
 /// Lists the accounts that the data plane knows, as far as they exist for the caller.
 pub(crate) async fn list(
     State(context): State<ApiContext>,
@@ -158,11 +204,12 @@ pub(crate) async fn list(
         }
     }
     views.sort_by(|one, other| one.account.cmp(&other.account));
-    Ok(json_response(&json!({ "accounts": views.iter().map(account_json).collect::<Vec<_>>() })))
+    let accounts = views.into_iter().map(AccountUseView::from).collect();
+    Ok(json_response(&json!(AccountListView { accounts })))
 }
 
 pub(crate) fn list_operation() -> Operation {
-    let accounts = AnswerSpec::json::<AccountListSchema>(StatusCode::OK, "The accounts.");
+    let accounts = AnswerSpec::json::<AccountListView>(StatusCode::OK, "The accounts.");
     Operation::new("listAccounts", "Lists accounts, with their limits.", accounts)
         .described("An account that is not an operator's sees itself alone.")
         .asking_data_plane()
@@ -181,11 +228,11 @@ pub(crate) async fn show(
     let view = views.into_iter().find(|view| view.account == account);
     // The account of a principal exists, even if no run of it has called a model.
     let view = view.or_else(|| (account == *caller.account()).then(|| unused(&account)));
-    Ok(json_response(&account_json(&view.ok_or(Error::Route)?)))
+    Ok(json_response(&json!(AccountUseView::from(view.ok_or(Error::Route)?))))
 }
 
 pub(crate) fn show_operation() -> Operation {
-    let account = AnswerSpec::json::<AccountSchema>(StatusCode::OK, "The account.");
+    let account = AnswerSpec::json::<AccountUseView>(StatusCode::OK, "The account.");
     Operation::new("getAccount", "Answers with one account.", account).asking_data_plane()
 }
 
@@ -202,11 +249,11 @@ pub(crate) async fn limit(
     let budget = AccountBudget { account, budget: limits.budget()? };
     let view = context.ask_data_plane(async |data_plane| data_plane.limit_account(&budget).await).await?;
     tracing::info!(account = %budget.account, by = caller.name(), "limits of an account replaced");
-    Ok(json_response(&account_json(&view)))
+    Ok(json_response(&json!(AccountUseView::from(view))))
 }
 
 pub(crate) fn limit_operation() -> Operation {
-    let account = AnswerSpec::json::<AccountSchema>(StatusCode::OK, "The account, with its new limits.");
+    let account = AnswerSpec::json::<AccountUseView>(StatusCode::OK, "The account, with its new limits.");
     Operation::new("limitAccount", "Replaces the limits of an account.", account)
         .described(
             "They hold until the configuration changes its own for the account. A limit that is left out does not apply.",
@@ -217,45 +264,7 @@ pub(crate) fn limit_operation() -> Operation {
 
 /// Returns an account of which the data plane knows nothing yet.
 fn unused(account: &AccountId) -> AccountView {
-    let limits = Limit::ALL.map(|limit| LimitView { limit, allowed: None, used: 0, reserved: 0 });
-    AccountView { account: account.clone(), limits: limits.into(), inexact: InexactCalls::default() }
-}
-
-fn account_json(AccountView { account, limits, inexact }: &AccountView) -> Value {
-    let limits: Map<_, _> =
-        limits.iter().map(|view| (limit_key(view.limit).to_owned(), limit_json(view))).collect();
-    let InexactCalls { unpriced, estimated } = inexact;
-    json!({
-        "account": account,
-        "limits": limits,
-        "inexactCalls": { "unpriced": unpriced, "estimated": estimated },
-    })
-}
-
-/// Returns the use of a limit. Costs are dollars as text, as in orders.
-fn limit_json(view: &LimitView) -> Value {
-    let amount = |amount: u64| match view.limit {
-        Limit::CostNanodollars => json!(NanoDollars(amount).to_plain_text()),
-        _ => json!(amount),
-    };
-    json!({
-        "allowed": view.allowed.map(amount),
-        "used": amount(view.used),
-        "reserved": amount(view.reserved),
-        "left": view.left().map(amount),
-    })
-}
-
-const fn limit_key(limit: Limit) -> &'static str {
-    match limit {
-        Limit::Requests => "requests",
-        Limit::RequestsPerMinute => "requestsPerMinute",
-        Limit::CallsInFlight => "callsInFlight",
-        Limit::InputTokens => "inputTokens",
-        Limit::OutputTokens => "outputTokens",
-        Limit::TotalTokens => "totalTokens",
-        Limit::CostNanodollars => "cost",
-    }
+    AccountView { account: account.clone(), limits: Vec::new(), inexact: InexactCalls::default() }
 }
 
 #[cfg(test)]
@@ -265,14 +274,20 @@ mod tests {
     #[test]
     fn each_limit_is_read_under_the_name_it_is_shown() {
         for limit in Limit::ALL {
-            let (sent, allowed) = match limit {
-                Limit::CostNanodollars => (json!("0.50"), 500_000_000),
-                _ => (json!(7), 7),
+            let (key, sent, allowed) = match limit {
+                Limit::Requests => ("requests", json!(7), 7),
+                Limit::RequestsPerMinute => ("requestsPerMinute", json!(7), 7),
+                Limit::CallsInFlight => ("callsInFlight", json!(7), 7),
+                Limit::InputTokens => ("inputTokens", json!(7), 7),
+                Limit::OutputTokens => ("outputTokens", json!(7), 7),
+                Limit::TotalTokens => ("totalTokens", json!(7), 7),
+                Limit::CostNanodollars => ("cost", json!("0.50"), 500_000_000),
             };
-            let body: LimitsBody = serde_json::from_value(json!({ limit_key(limit): sent })).unwrap();
+            let body: LimitsBody = serde_json::from_value(json!({ key: sent })).unwrap();
             assert_eq!(body.budget().unwrap().allows(limit), Some(allowed), "{limit}");
-            let view = LimitView { limit, allowed: Some(allowed), used: 0, reserved: 0 };
-            assert_eq!(limit_json(&view)["left"], sent, "{limit}");
+            let limits =
+                AccountLimitsView::of(&[LimitView { limit, allowed: Some(allowed), used: 0, reserved: 0 }]);
+            assert_eq!(json!(limits)[key]["left"], sent, "{limit}");
         }
         assert!(serde_json::from_value::<LimitsBody>(json!({ "total_tokens": 1 })).is_err());
     }

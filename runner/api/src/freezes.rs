@@ -13,7 +13,7 @@ use platform_core::{
     id::{AccountId, ModelName},
 };
 use runner_engine::freezes;
-use serde_json::json;
+use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
@@ -34,52 +34,63 @@ pub(crate) const FREEZE_OF_ACCOUNT: &str = "/api/v1/freezes/accounts/{account}";
 pub(crate) const FREEZE_OF_MODEL: &str = "/api/v1/freezes/models/{*model}";
 
 /// Everything that is frozen.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = FreezeList)]
-#[expect(dead_code, reason = "schema of what `list` writes")]
-struct FreezeListSchema {
-    freezes: Vec<FreezeSchema>,
+struct FreezeListView {
+    freezes: Vec<FreezeView>,
 }
 
 /// Everything that is frozen after a freeze.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = FreezeAnswer)]
-#[expect(dead_code, reason = "schema of what `freeze` writes")]
-struct FreezeAnswerSchema {
-    freezes: Vec<FreezeSchema>,
+struct FreezeAnswerView {
+    freezes: Vec<FreezeView>,
     /// The target, if its name may be wrong: nothing known has it.
-    unknown: Vec<FreezeSchema>,
+    unknown: Vec<FreezeView>,
 }
 
 /// Everything that is frozen after a thaw.
-#[derive(ToSchema)]
-#[schema(as = ThawAnswer, rename_all = "camelCase")]
-#[expect(dead_code, reason = "schema of what `thaw` writes")]
-struct ThawAnswerSchema {
-    freezes: Vec<FreezeSchema>,
+#[derive(Serialize, ToSchema)]
+#[schema(as = ThawAnswer)]
+#[serde(rename_all = "camelCase")]
+struct ThawAnswerView {
+    freezes: Vec<FreezeView>,
     /// The target, if it was not frozen.
-    not_frozen: Vec<FreezeSchema>,
+    not_frozen: Vec<FreezeView>,
 }
 
 /// Target of a freeze.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = Freeze)]
-#[expect(dead_code, reason = "the control API defines the target; this is its schema")]
-struct FreezeSchema {
+struct FreezeView {
     kind: FreezeKind,
     /// The account or the model; absent if everything is frozen.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     name: Option<String>,
 }
 
 /// Kind of a freeze's target.
-#[derive(ToSchema)]
-#[schema(rename_all = "snake_case")]
-#[expect(dead_code, reason = "the control API defines the kind; this is its schema")]
+#[derive(Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
 enum FreezeKind {
     All,
     Account,
     Model,
+}
+
+impl From<Frozen> for FreezeView {
+    fn from(frozen: Frozen) -> Self {
+        match frozen {
+            Frozen::All => Self { kind: FreezeKind::All, name: None },
+            Frozen::Account(account) => Self { kind: FreezeKind::Account, name: Some(account.to_string()) },
+            Frozen::Model(model) => Self { kind: FreezeKind::Model, name: Some(model.to_string()) },
+        }
+    }
+}
+
+fn views(frozen: Vec<Frozen>) -> Vec<FreezeView> {
+    frozen.into_iter().map(FreezeView::from).collect()
 }
 
 /// Target that the path of a request names. A text that can be no name is not a resource.
@@ -99,11 +110,11 @@ impl<S: Send + Sync> FromRequestParts<S> for FreezeTarget {
 pub(crate) async fn list(State(context): State<ApiContext>, request: Request) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let frozen = context.ask_data_plane(async |data_plane| data_plane.frozen().await).await?;
-    Ok(json_response(&json!({ "freezes": frozen })))
+    Ok(json_response(&FreezeListView { freezes: views(frozen) }))
 }
 
 pub(crate) fn list_operation() -> Operation {
-    let freezes = AnswerSpec::json::<FreezeListSchema>(StatusCode::OK, "Everything that is frozen.");
+    let freezes = AnswerSpec::json::<FreezeListView>(StatusCode::OK, "Everything that is frozen.");
     Operation::new("listFreezes", "Lists everything that is frozen.", freezes).asking_data_plane()
 }
 
@@ -122,15 +133,12 @@ pub(crate) async fn freeze(
     let agents = &context.settings().get().agents;
     let unknown = context
         .ask_data_plane(async |data_plane| Ok(freezes::unknown_targets(unmatched, agents, data_plane).await));
-    Ok(json_response(&json!({
-        "freezes": frozen,
-        "unknown": unknown.await?,
-    })))
+    Ok(json_response(&FreezeAnswerView { freezes: views(frozen), unknown: views(unknown.await?) }))
 }
 
 pub(crate) fn freeze_operation(id: &'static str) -> Operation {
     let summary = "Refuses new calls of the target, and cuts those in flight.";
-    change_operation::<FreezeAnswerSchema>(id, summary)
+    change_operation::<FreezeAnswerView>(id, summary)
 }
 
 /// Thaws the target of the path. A second time changes nothing.
@@ -145,14 +153,11 @@ pub(crate) async fn thaw(
     let FreezeChange { frozen, unmatched } =
         context.ask_data_plane(async |data_plane| data_plane.thaw(&targets).await).await?;
     tracing::info!(?targets, by = caller.name(), "calls thawed");
-    Ok(json_response(&json!({
-        "freezes": frozen,
-        "notFrozen": unmatched,
-    })))
+    Ok(json_response(&ThawAnswerView { freezes: views(frozen), not_frozen: views(unmatched) }))
 }
 
 pub(crate) fn thaw_operation(id: &'static str) -> Operation {
-    change_operation::<ThawAnswerSchema>(id, "Allows the calls of the target again.")
+    change_operation::<ThawAnswerView>(id, "Allows the calls of the target again.")
 }
 
 fn change_operation<T: ToSchema>(id: &'static str, summary: &'static str) -> Operation {

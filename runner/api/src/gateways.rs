@@ -8,14 +8,14 @@ use axum::{
     response::Response,
 };
 use futures_util::future::join_all;
-use platform_core::id::GatewayId;
+use platform_core::id::{AccountId, GatewayId};
 use platform_runtime::{
     report,
-    settings::{Gateway, Settings},
+    settings::{Attribution, Gateway, Settings},
 };
 use runner_gateways::managed::{self, Finding};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
@@ -33,50 +33,74 @@ const STATE_TIMEOUT: Duration = Duration::from_secs(5);
 const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Gateways of the configuration.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = GatewayList)]
-#[expect(dead_code, reason = "schema of what `list` writes")]
-struct GatewayListSchema {
-    gateways: Vec<GatewaySchema>,
+struct GatewayListView<'g> {
+    gateways: Vec<GatewayView<'g>>,
 }
 
 /// Gateway of the configuration, with its state.
-#[derive(ToSchema)]
-#[schema(as = Gateway, rename_all = "camelCase")]
-#[expect(dead_code, reason = "schema of what `gateway_json` writes")]
-struct GatewaySchema {
-    id: String,
+#[derive(Serialize, ToSchema)]
+#[schema(as = Gateway)]
+#[serde(rename_all = "camelCase")]
+struct GatewayView<'g> {
+    id: &'g str,
     /// True if `sluice gateway` runs its container.
     managed: bool,
     /// Address of the gateway; null for a managed one.
     #[schema(required = true)]
-    url: Option<String>,
+    url: Option<&'g str>,
     /// The only account that the gateway serves; null if it is shared.
     #[schema(value_type = Option<schemas::AccountId>, required = true)]
-    account: Option<String>,
+    account: Option<&'g AccountId>,
     max_concurrent_sessions: u32,
     /// Way in which calls of the gateway are matched to runs: `trace`, `slot`, `headers` or `plugin`.
-    attribution: String,
+    #[schema(value_type = String)]
+    attribution: Attribution,
     /// Agents of a managed gateway; null for another one.
-    #[schema(required = true)]
-    agents: Option<Vec<String>>,
+    #[schema(value_type = Option<Vec<String>>, required = true)]
+    agents: Option<&'g [String]>,
     /// `up`, `starting`, `down` or `unknown`.
-    state: String,
+    state: &'static str,
     /// Reason why the state is unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     reason: Option<String>,
+}
+
+impl<'g> GatewayView<'g> {
+    /// Asks a gateway for its state, and describes it.
+    async fn read(settings: &Settings, id: &'g GatewayId, gateway: &'g Gateway) -> Self {
+        let state = timeout(STATE_TIMEOUT, managed::state(settings, id, gateway)).await;
+        let (state, reason) = match state {
+            Ok(Ok(state)) => (state.word(), None),
+            Ok(Err(error)) => ("unknown", Some(report::chain(&error))),
+            Err(_elapsed) => ("unknown", Some("it did not answer in time".to_owned())),
+        };
+        Self {
+            id: id.as_str(),
+            managed: gateway.is_managed(),
+            url: gateway.url.as_deref(),
+            account: gateway.account.as_ref(),
+            max_concurrent_sessions: gateway.max_concurrent_sessions,
+            attribution: gateway.attribution,
+            agents: gateway.is_managed().then_some(&gateway.managed.agents),
+            state,
+            reason,
+        }
+    }
 }
 
 /// Lists the gateways of the configuration.
 pub(crate) async fn list(State(context): State<ApiContext>, request: Request) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let settings = context.settings().get();
-    let views = settings.gateways.iter().map(|(id, gateway)| gateway_json(&settings, id, gateway));
-    Ok(json_response(&json!({ "gateways": join_all(views).await })))
+    let views = settings.gateways.iter().map(|(id, gateway)| GatewayView::read(&settings, id, gateway));
+    Ok(json_response(&json!(GatewayListView { gateways: join_all(views).await })))
 }
 
 pub(crate) fn list_operation() -> Operation {
-    let gateways = AnswerSpec::json::<GatewayListSchema>(StatusCode::OK, "The gateways.");
+    let gateways = AnswerSpec::json::<GatewayListView<'_>>(StatusCode::OK, "The gateways.");
     Operation::new("listGateways", "Lists the configured gateways, with the state of each.", gateways)
         .without_query()
 }
@@ -143,28 +167,4 @@ pub(crate) fn check_operation() -> Operation {
     let findings = AnswerSpec::json::<GatewayCheckView>(StatusCode::OK, "The findings; none if all is well.");
     Operation::new("checkGateway", "Checks a gateway, as `sluice gateway check` does.", findings)
         .without_query()
-}
-
-async fn gateway_json(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Value {
-    let state = timeout(STATE_TIMEOUT, managed::state(settings, id, gateway)).await;
-    let mut view = json!({
-        "id": id,
-        "managed": gateway.is_managed(),
-        "url": gateway.url,
-        "account": gateway.account,
-        "maxConcurrentSessions": gateway.max_concurrent_sessions,
-        "attribution": gateway.attribution,
-        "agents": gateway.is_managed().then_some(&gateway.managed.agents),
-    });
-    let reason = match state {
-        Ok(Ok(state)) => {
-            view["state"] = state.word().into();
-            return view;
-        }
-        Ok(Err(error)) => report::chain(&error),
-        Err(_elapsed) => "it did not answer in time".to_owned(),
-    };
-    view["state"] = "unknown".into();
-    view["reason"] = reason.into();
-    view
 }

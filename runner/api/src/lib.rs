@@ -96,7 +96,8 @@ pub use self::{
     tls::{ReadIdentity, TlsError, TlsIdentity},
 };
 
-/// Returns an answer with `value` as JSON.
+/// Returns an answer with `value` as JSON. Members of a [`serde_json::Value`] stand in the order of their names: some
+/// answers are made into one first, because clients have known them in that order.
 fn json_response(value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(text) => ([(CONTENT_TYPE, "application/json")], text).into_response(),
