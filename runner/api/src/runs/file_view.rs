@@ -1,9 +1,17 @@
-//! Defines schemas of the files of a run and of their differences.
+//! Defines the files of a run and their differences, as clients see them.
 
+use std::borrow::Cow;
+
+use runner_files::{
+    Change, ChangeForm, DiffFigures, HiddenEntries, ListedFile, RelativePath, ResultForm, UnreadableEntry,
+};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::operation::schemas;
+
+/// Most files that one answer lists.
+pub(super) const MAX_LISTED: usize = 10_000;
 
 /// Path of a file: a text, or a list of bytes if it is not UTF-8.
 #[derive(Serialize, ToSchema)]
@@ -16,92 +24,104 @@ enum FilePathSchema {
 }
 
 /// Files that a run has now.
-#[derive(ToSchema)]
-#[schema(as = RunFiles, rename_all = "camelCase")]
-#[expect(dead_code, reason = "schema of what `list_files` writes")]
-pub(super) struct RunFilesSchema {
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunFiles)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RunFilesView<'r> {
     #[schema(value_type = schemas::RunId)]
-    run_id: String,
-    files: Vec<RunFileSchema>,
+    pub(super) run_id: &'r str,
+    pub(super) files: Vec<RunFileView<'r>>,
     /// Number of files that are not listed, because there are too many.
-    omitted_files: u64,
-    hidden: HiddenFilesSchema,
+    #[schema(value_type = u64)]
+    pub(super) omitted_files: usize,
+    pub(super) hidden: HiddenFilesView<'r>,
 }
 
 /// File of a run.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = RunFile)]
-#[expect(dead_code, reason = "schema of what `list_files` writes")]
-struct RunFileSchema {
-    path: FilePathSchema,
+pub(super) struct RunFileView<'r> {
+    #[schema(value_type = FilePathSchema)]
+    path: &'r RelativePath,
     /// `file`, `link`, `directory`, `unreadable` or `deleted`.
-    r#type: String,
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     size: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     executable: Option<bool>,
     /// Reason why an entry cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    reason: Option<String>,
+    reason: Option<&'r str>,
     /// `added`, `deleted`, `modified`, `mode_changed` or `type_changed`; null if the file is as the run received it.
-    #[schema(required = true)]
-    change: Option<String>,
+    #[schema(value_type = Option<String>, required = true)]
+    change: Option<ChangeForm>,
 }
 
 /// Entries of a workspace that are left out.
-#[derive(ToSchema)]
-#[schema(as = HiddenFiles, rename_all = "camelCase")]
-#[expect(dead_code, reason = "schema of what `hidden_json` writes")]
-struct HiddenFilesSchema {
+#[derive(Serialize, ToSchema)]
+#[schema(as = HiddenFiles)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct HiddenFilesView<'r> {
     /// Directories of git.
-    git_dirs: Vec<FilePathSchema>,
+    #[schema(value_type = Vec<FilePathSchema>)]
+    git_dirs: &'r [RelativePath],
     /// New files that the run's ignore rules name.
-    ignored: Vec<FilePathSchema>,
+    #[schema(value_type = Vec<FilePathSchema>)]
+    ignored: &'r [RelativePath],
 }
 
 /// Differences between the files that a run received and those it has now.
-#[derive(ToSchema)]
-#[schema(as = RunDiff, rename_all = "camelCase")]
-#[expect(dead_code, reason = "schema of what `diff` writes")]
-pub(super) struct RunDiffSchema {
+#[derive(Serialize, ToSchema)]
+#[schema(as = RunDiff)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RunDiffView<'r> {
     #[schema(value_type = schemas::RunId)]
-    run_id: String,
-    files: Vec<ChangedFileSchema>,
+    pub(super) run_id: &'r str,
+    #[schema(value_type = Vec<ChangedFileView>)]
+    pub(super) files: &'r [ChangedFileView],
     /// Lines that were added in all files.
-    insertions: u64,
+    pub(super) insertions: u64,
     /// Lines that were removed in all files.
-    deletions: u64,
+    pub(super) deletions: u64,
     /// Entries of which it is not known what the run did to them.
-    unreadable: Vec<UnreadableFileSchema>,
-    hidden: HiddenFilesSchema,
+    pub(super) unreadable: Vec<UnreadableFileView<'r>>,
+    pub(super) hidden: HiddenFilesView<'r>,
     /// All differences in git's format.
-    diff: String,
+    pub(super) diff: Cow<'r, str>,
 }
 
 /// File that a run changed. A text has `insertions` and `deletions`.
-#[derive(ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ChangedFile)]
-#[expect(dead_code, reason = "schema of what `changed_json` writes")]
-struct ChangedFileSchema {
-    path: FilePathSchema,
+pub(super) struct ChangedFileView {
+    #[schema(value_type = FilePathSchema)]
+    path: RelativePath,
     /// `added`, `deleted`, `modified`, `mode_changed` or `type_changed`.
-    change: String,
+    #[schema(value_type = String)]
+    change: ChangeForm,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     insertions: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     deletions: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    binary: Option<BinarySizesSchema>,
+    binary: Option<BinarySizesView>,
     /// Reason why the file is not compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     uncompared: Option<String>,
 }
 
 /// Sizes of a file that is not text; null where it does not exist.
-#[derive(ToSchema)]
-#[schema(as = BinarySizes, rename_all = "camelCase")]
-#[expect(dead_code, reason = "schema of what `changed_json` writes")]
-struct BinarySizesSchema {
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = BinarySizes)]
+#[serde(rename_all = "camelCase")]
+struct BinarySizesView {
     #[schema(required = true)]
     old_size: Option<u64>,
     #[schema(required = true)]
@@ -109,11 +129,60 @@ struct BinarySizesSchema {
 }
 
 /// Entry of which it is not known what the run did to it.
-#[derive(ToSchema)]
+#[derive(Serialize, ToSchema)]
 #[schema(as = UnreadableFile)]
-#[expect(dead_code, reason = "schema of what `diff` writes")]
-struct UnreadableFileSchema {
-    path: FilePathSchema,
+pub(super) struct UnreadableFileView<'r> {
+    #[schema(value_type = FilePathSchema)]
+    path: &'r RelativePath,
     /// Reason, which follows the path in a sentence.
-    reason: String,
+    reason: &'r str,
+}
+
+impl<'r> RunFileView<'r> {
+    pub(super) fn of(file: &ListedFile<'r>) -> Self {
+        let (form, size, executable, reason) = match file.form {
+            Some(ResultForm::File { size, executable }) => ("file", Some(*size), Some(*executable), None),
+            Some(ResultForm::Link(_)) => ("link", None, None, None),
+            Some(ResultForm::Directory) => ("directory", None, None, None),
+            Some(ResultForm::Unreadable(why)) => ("unreadable", None, None, Some(why.as_str())),
+            None => ("deleted", None, None, None),
+        };
+        Self { path: file.path, r#type: form, size, executable, reason, change: file.change }
+    }
+}
+
+impl<'r> HiddenFilesView<'r> {
+    pub(super) fn of(hidden: &'r HiddenEntries) -> Self {
+        let first = |paths: &'r [RelativePath]| &paths[..paths.len().min(MAX_LISTED)];
+        Self { git_dirs: first(&hidden.git_dirs), ignored: first(&hidden.ignored) }
+    }
+}
+
+impl ChangedFileView {
+    pub(super) fn of(change: &Change, figures: DiffFigures) -> Self {
+        let mut view = Self {
+            path: change.path.clone(),
+            change: change.form,
+            insertions: None,
+            deletions: None,
+            binary: None,
+            uncompared: None,
+        };
+        match figures {
+            DiffFigures::Lines { insertions, deletions } => {
+                (view.insertions, view.deletions) = (Some(insertions), Some(deletions));
+            }
+            DiffFigures::Binary { old_size, new_size } => {
+                view.binary = Some(BinarySizesView { old_size: Some(old_size), new_size: Some(new_size) });
+            }
+            DiffFigures::Uncompared(why) => view.uncompared = Some(why),
+        }
+        view
+    }
+}
+
+impl<'r> UnreadableFileView<'r> {
+    pub(super) fn of(entry: &'r UnreadableEntry) -> Self {
+        Self { path: &entry.path, reason: &entry.why }
+    }
 }

@@ -8,15 +8,20 @@ use axum::{
 };
 use runner_engine::run_files::RunFiles;
 use runner_files::{
-    Change, ChangeForm, Changes, DiffFigures, DiffReader, HiddenEntries, ListedFile, RelativePath,
-    ResultForm, Scope, UnreadableEntry, listing,
+    Changes, DiffReader, HiddenEntries, ListedFile, RelativePath, Scope, UnreadableEntry, listing,
 };
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
-use super::file_job::{do_blocking, find_files};
+use super::{
+    file_job::{do_blocking, find_files},
+    file_view::{
+        ChangedFileView, HiddenFilesView, MAX_LISTED, RunDiffView, RunFileView, RunFilesView,
+        UnreadableFileView,
+    },
+};
 use crate::{
     body::{ObjectId, read_query},
     caller::Caller,
@@ -26,8 +31,6 @@ use crate::{
     stream_response::accepts,
 };
 
-/// Most files that one answer lists.
-const MAX_LISTED: usize = 10_000;
 /// Largest difference of one answer, in bytes.
 const MAX_DIFF: usize = 16 << 20;
 
@@ -43,23 +46,6 @@ pub(super) struct FilesQuery {
     #[serde(default)]
     #[param(required = false)]
     all: bool,
-}
-
-/// File of a run, as clients see it.
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct FileView<'l> {
-    path: &'l RelativePath,
-    #[serde(rename = "type")]
-    form: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    executable: Option<bool>,
-    /// Reason why an entry cannot be read.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'l str>,
-    change: Option<ChangeForm>,
 }
 
 impl FilesQuery {
@@ -90,12 +76,11 @@ pub(crate) async fn list_files(
             |file: &ListedFile<'_>| paths.is_empty() || paths.iter().any(|above| file.path.is_within(above));
         let mut listed = listing(&result, &changes);
         listed.retain(is_wanted);
-        let views: Vec<_> = listed.iter().take(MAX_LISTED).map(FileView::of).collect();
-        Ok(json!({
-            "runId": run_id,
-            "files": views,
-            "omittedFiles": listed.len().saturating_sub(MAX_LISTED),
-            "hidden": hidden_json(result.hidden()),
+        Ok(json!(RunFilesView {
+            run_id: &run_id,
+            files: listed.iter().take(MAX_LISTED).map(RunFileView::of).collect(),
+            omitted_files: listed.len().saturating_sub(MAX_LISTED),
+            hidden: HiddenFilesView::of(result.hidden()),
         }))
     });
     Ok(json_response(&listed.await?))
@@ -126,7 +111,7 @@ pub(crate) async fn diff(
 /// Differences of a run.
 #[derive(Debug, Default)]
 struct RunDiff {
-    files: Vec<Value>,
+    files: Vec<ChangedFileView>,
     insertions: u64,
     deletions: u64,
     unreadable: Vec<UnreadableEntry>,
@@ -162,54 +147,20 @@ impl RunDiff {
             diff.text.extend_from_slice(&of_file.text);
             diff.insertions += of_file.figures.insertions();
             diff.deletions += of_file.figures.deletions();
-            diff.files.push(changed_json(change, &of_file.figures));
+            diff.files.push(ChangedFileView::of(change, of_file.figures));
         }
         Ok(diff)
     }
 
     fn as_json(&self, run_id: &str) -> Value {
-        let unreadable = |entry: &UnreadableEntry| json!({ "path": entry.path, "reason": entry.why });
-        json!({
-            "runId": run_id,
-            "files": self.files,
-            "insertions": self.insertions,
-            "deletions": self.deletions,
-            "unreadable": self.unreadable.iter().map(unreadable).collect::<Vec<_>>(),
-            "hidden": hidden_json(&self.hidden),
-            "diff": String::from_utf8_lossy(&self.text),
+        json!(RunDiffView {
+            run_id,
+            files: &self.files,
+            insertions: self.insertions,
+            deletions: self.deletions,
+            unreadable: self.unreadable.iter().map(UnreadableFileView::of).collect(),
+            hidden: HiddenFilesView::of(&self.hidden),
+            diff: String::from_utf8_lossy(&self.text),
         })
-    }
-}
-
-fn hidden_json(hidden: &HiddenEntries) -> Value {
-    let first = |paths: &[RelativePath]| json!(&paths[..paths.len().min(MAX_LISTED)]);
-    json!({ "gitDirs": first(&hidden.git_dirs), "ignored": first(&hidden.ignored) })
-}
-
-fn changed_json(change: &Change, figures: &DiffFigures) -> Value {
-    let mut view = json!({ "path": change.path, "change": change.form });
-    match figures {
-        DiffFigures::Lines { insertions, deletions } => {
-            view["insertions"] = json!(insertions);
-            view["deletions"] = json!(deletions);
-        }
-        DiffFigures::Binary { old_size, new_size } => {
-            view["binary"] = json!({ "oldSize": old_size, "newSize": new_size });
-        }
-        DiffFigures::Uncompared(why) => view["uncompared"] = json!(why),
-    }
-    view
-}
-
-impl<'l> FileView<'l> {
-    fn of(file: &ListedFile<'l>) -> Self {
-        let (form, size, executable, reason) = match file.form {
-            Some(ResultForm::File { size, executable }) => ("file", Some(*size), Some(*executable), None),
-            Some(ResultForm::Link(_)) => ("link", None, None, None),
-            Some(ResultForm::Directory) => ("directory", None, None, None),
-            Some(ResultForm::Unreadable(why)) => ("unreadable", None, None, Some(why.as_str())),
-            None => ("deleted", None, None, None),
-        };
-        Self { path: file.path, form, size, executable, reason, change: file.change }
     }
 }

@@ -10,7 +10,7 @@ use super::{
     event_source::LAST_EVENT_ID,
     event_view::EventView,
     events::EventsQuery,
-    file_view::{RunDiffSchema, RunFilesSchema},
+    file_view::{RunDiffView, RunFilesView},
     files::FilesQuery,
     logs::LogsQuery,
     order::{IDEMPOTENCY_KEY, MAX_KEY, OrderBody},
@@ -141,14 +141,14 @@ pub(crate) fn changes() -> Operation {
 const OF_FILES: [Problem; 3] = [Problem::NO_FILES, Problem::NO_FILES_YET, Problem::TOO_MANY_FILES];
 
 pub(crate) fn list_files() -> Operation {
-    let files = AnswerSpec::json::<RunFilesSchema>(StatusCode::OK, "The files.");
+    let files = AnswerSpec::json::<RunFilesView<'_>>(StatusCode::OK, "The files.");
     Operation::new("listFiles", "Lists the files that a run has now, with the change of each.", files)
         .query::<FilesQuery>()
         .refuses(OF_FILES)
 }
 
 pub(crate) fn diff() -> Operation {
-    let diff = AnswerSpec::json::<RunDiffSchema>(StatusCode::OK, "The differences.")
+    let diff = AnswerSpec::json::<RunDiffView<'_>>(StatusCode::OK, "The differences.")
         .or_text("text/plain; charset=utf-8");
     let summary = "Answers with the differences between the files that a run received and those it has now.";
     Operation::new("diffFiles", summary, diff)
