@@ -8,7 +8,9 @@ use platform_core::{
 };
 use runner_model::lifecycle::State as RunState;
 use runner_store::{Store, ThreadTurn};
+use serde::Serialize;
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use crate::{chat, error::Error, rfc3339::rfc3339};
 
@@ -18,6 +20,21 @@ const MAX_TURNS: usize = 100;
 const MAX_BYTES: ByteSize = ByteSize::mib(1);
 /// Turns that are read at a time.
 const READ_TURNS: u32 = 8;
+
+/// Message of a thread, in the AI SDK's form.
+#[derive(Serialize, ToSchema)]
+#[schema(as = UiMessage)]
+pub(crate) struct UiMessageView {
+    id: String,
+    /// `user` or `assistant`.
+    role: &'static str,
+    /// Parts of the message: texts, and calls of tools.
+    #[schema(value_type = Vec<Object>)]
+    parts: Vec<Value>,
+    /// Time of the message; for an answer also its run, its agent and its state.
+    #[schema(value_type = Object)]
+    metadata: Value,
+}
 
 /// Page of the messages of a thread.
 #[derive(Debug, Default)]
@@ -89,11 +106,11 @@ impl PageInReverse {
 /// Returns the message of the user. Without an id of the client's, it has one that is made from the run's.
 fn question(turn: &ThreadTurn) -> Value {
     let own = || format!("{}-question", turn.run.run_id);
-    json!({
-        "id": turn.question_id.as_ref().map_or_else(own, ToString::to_string),
-        "role": "user",
-        "parts": [{ "type": "text", "text": turn.question }],
-        "metadata": { "createdAt": rfc3339(turn.run.created) },
+    json!(UiMessageView {
+        id: turn.question_id.as_ref().map_or_else(own, ToString::to_string),
+        role: "user",
+        parts: vec![json!({ "type": "text", "text": turn.question })],
+        metadata: json!({ "createdAt": rfc3339(turn.run.created) }),
     })
 }
 
@@ -107,7 +124,7 @@ async fn answer(store: &Store, turn: &ThreadTurn) -> Result<Value, Error> {
         metadata["error"] = json!({ "code": failure.code, "message": failure.message });
     }
     let parts = if run.state == RunState::Queued { Vec::new() } else { chat::parts(store, run).await? };
-    Ok(json!({ "id": run.run_id, "role": "assistant", "parts": parts, "metadata": metadata }))
+    Ok(json!(UiMessageView { id: run.run_id.to_string(), role: "assistant", parts, metadata }))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ const DESCRIPTION: &str = "Orders and follows runs of sandboxed agents. Requests
 pub(crate) fn document(routes: &[Route]) -> String {
     let mut paths = BTreeMap::<String, Map<String, Value>>::new();
     let mut schemas = Schemas::new();
-    let forms = [schemas.reference::<ProblemDetails>(), schemas.reference::<OpenAiError>()];
+    let forms = [schemas.reference::<ProblemDetails>(), schemas.reference::<OpenAiError<'_>>()];
     for route in routes {
         let operation = &route.endpoint.operation;
         schemas.extend(operation.schemas.clone());

@@ -19,7 +19,7 @@ use crate::{
     context::ApiContext,
     error::Error,
     json_response,
-    message_page::MessagePage,
+    message_page::{MessagePage, UiMessageView},
     operation::{AnswerSpec, Operation, schemas},
     paging::{cut_page, invalid_cursor, page_size, read_cursor, write_cursor},
     problem::Problem,
@@ -105,27 +105,11 @@ struct ThreadMessagesView<'t> {
     #[schema(value_type = schemas::AccountId)]
     account: &'t AccountId,
     /// Messages, the oldest first. They have the AI SDK's form.
-    #[schema(value_type = Vec<UiMessageSchema>)]
+    #[schema(value_type = Vec<UiMessageView>)]
     messages: Vec<Value>,
     /// Value of `cursor` for the messages before these; null if there are none.
     #[schema(required = true, value_type = Option<schemas::RunId>)]
     next_cursor: Option<RunId>,
-}
-
-/// Message of a thread, in the AI SDK's form.
-#[derive(ToSchema)]
-#[schema(as = UiMessage)]
-#[expect(dead_code, reason = "schema of what `question` and `answer` write")]
-struct UiMessageSchema {
-    id: String,
-    /// `user` or `assistant`.
-    role: String,
-    /// Parts of the message: texts, and calls of tools.
-    #[schema(value_type = Vec<Object>)]
-    parts: Vec<Value>,
-    /// Time of the message; for an answer also its run, its agent and its state.
-    #[schema(value_type = Object)]
-    metadata: Value,
 }
 
 /// Lists threads, the last changed first.

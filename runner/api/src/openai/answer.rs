@@ -6,6 +6,10 @@ use platform_core::{
 };
 use serde_json::{Value, json};
 
+use super::view::{
+    AssistantMessageView, ChoiceView, CompletionChunkView, CompletionUsageView, CompletionView,
+};
+
 /// Writer of one completion, the answer of a run.
 #[derive(Debug)]
 pub(super) struct Completion {
@@ -91,50 +95,58 @@ impl Completion {
 
     /// Returns the first chunk of a stream.
     pub(super) fn first_chunk(&self) -> Value {
-        self.chunk(&json!({ "role": "assistant", "content": "" }), &Value::Null)
+        self.chunk(&json!({ "role": "assistant", "content": "" }), None)
     }
 
     pub(super) fn text_chunk(&self, text: &str) -> Value {
-        self.chunk(&json!({ "content": text }), &Value::Null)
+        self.chunk(&json!({ "content": text }), None)
     }
 
     /// Returns the last chunks of a stream that ends well.
     pub(super) fn last_chunks(&self) -> Vec<Value> {
-        let mut chunks = vec![self.chunk(&json!({}), &json!("stop"))];
+        let mut chunks = vec![self.chunk(&json!({}), Some("stop"))];
         if self.wants_usage == UsageChunk::Sent {
-            let mut usage = self.head("chat.completion.chunk");
-            usage["choices"] = json!([]);
-            usage["usage"] = self.usage();
-            chunks.push(usage);
+            chunks.push(self.chunk_of(json!([]), Some(Some(self.usage()))));
         }
         chunks
     }
 
     /// Returns the whole completion of a run that has succeeded.
     pub(super) fn whole(&self) -> Value {
-        let message = json!({ "role": "assistant", "content": self.answer });
-        let mut whole = self.head("chat.completion");
-        whole["choices"] = json!([{ "index": 0, "message": message, "finish_reason": "stop" }]);
-        whole["usage"] = self.usage();
-        whole
+        let message = AssistantMessageView { role: "assistant", content: &self.answer };
+        json!(CompletionView {
+            id: &self.id,
+            object: "chat.completion",
+            created: self.created,
+            model: &self.model,
+            choices: [ChoiceView { index: 0, message, finish_reason: "stop" }],
+            usage: self.usage(),
+        })
     }
 
-    fn chunk(&self, delta: &Value, finish_reason: &Value) -> Value {
-        let mut chunk = self.head("chat.completion.chunk");
-        chunk["choices"] = json!([{ "index": 0, "delta": delta, "finish_reason": finish_reason }]);
-        if self.wants_usage == UsageChunk::Sent {
-            chunk["usage"] = Value::Null;
-        }
-        chunk
+    fn chunk(&self, delta: &Value, finish_reason: Option<&str>) -> Value {
+        let usage = (self.wants_usage == UsageChunk::Sent).then_some(None);
+        self.chunk_of(json!([{ "index": 0, "delta": delta, "finish_reason": finish_reason }]), usage)
     }
 
-    fn head(&self, object: &str) -> Value {
-        json!({ "id": self.id, "object": object, "created": self.created, "model": self.model })
+    fn chunk_of(&self, choices: Value, usage: Option<Option<CompletionUsageView>>) -> Value {
+        json!(CompletionChunkView {
+            id: &self.id,
+            object: "chat.completion.chunk",
+            created: self.created,
+            model: &self.model,
+            choices,
+            usage,
+        })
     }
 
-    fn usage(&self) -> Value {
+    fn usage(&self) -> CompletionUsageView {
         let Tokens { input, output, .. } = self.tokens;
-        json!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input.saturating_add(output) })
+        CompletionUsageView {
+            prompt_tokens: input,
+            completion_tokens: output,
+            total_tokens: input.saturating_add(output),
+        }
     }
 }
 

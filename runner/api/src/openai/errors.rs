@@ -8,6 +8,7 @@ use axum::{
     response::Response,
 };
 use platform_core::event::RunErrorCode;
+use serde::Serialize;
 use serde_json::{Value, json};
 use utoipa::ToSchema;
 
@@ -18,25 +19,23 @@ use crate::body::parse;
 const MAX_PROBLEM: usize = 64 << 10;
 
 /// Answer to a request that fails, in OpenAI's form.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "schema of what `error` writes")]
-pub(crate) struct OpenAiError {
-    error: OpenAiErrorDetails,
+#[derive(Serialize, ToSchema)]
+pub(crate) struct OpenAiError<'e> {
+    error: OpenAiErrorDetails<'e>,
 }
 
 /// Problem, in OpenAI's form.
-#[derive(ToSchema)]
-#[expect(dead_code, reason = "schema of what `error` writes")]
-struct OpenAiErrorDetails {
+#[derive(Serialize, ToSchema)]
+struct OpenAiErrorDetails<'e> {
     /// Explanation for people, with what would change the outcome.
-    message: String,
+    message: &'e str,
     /// Kind of the problem, such as `invalid_request_error`.
-    r#type: String,
+    r#type: &'static str,
     /// Always null.
     #[schema(required = true)]
-    param: Option<String>,
+    param: Option<&'static str>,
     /// Code of the problem, on which programs may act.
-    code: String,
+    code: &'e str,
 }
 
 /// Answers with the errors of other layers in OpenAI's form.
@@ -69,8 +68,8 @@ pub(super) fn of_run(code: RunErrorCode, message: &str) -> Value {
     error("server_error", code.code(), message)
 }
 
-fn error(kind: &str, code: &str, message: &str) -> Value {
-    json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
+fn error(kind: &'static str, code: &str, message: &str) -> Value {
+    json!(OpenAiError { error: OpenAiErrorDetails { message, r#type: kind, param: None, code } })
 }
 
 fn kind(status: StatusCode) -> &'static str {

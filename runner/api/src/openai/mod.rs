@@ -6,6 +6,7 @@ mod answer;
 mod body;
 mod errors;
 pub(crate) mod operations;
+mod view;
 
 use axum::{
     Extension,

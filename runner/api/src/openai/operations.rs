@@ -3,10 +3,13 @@
 use axum::http::StatusCode;
 use platform_core::name;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use utoipa::ToSchema;
 
-use super::body::CompletionBody;
+use super::{
+    body::CompletionBody,
+    view::{CompletionChunkView, CompletionView},
+};
 use crate::{
     operation::{AnswerSpec, Operation, schemas},
     problem::Problem,
@@ -40,71 +43,6 @@ pub(super) struct ModelView<'m> {
     pub(super) name: &'m str,
 }
 
-/// Completion of a chat.
-#[derive(ToSchema)]
-#[schema(as = ChatCompletion)]
-#[expect(dead_code, reason = "schema of what `Completion` writes")]
-struct CompletionSchema {
-    id: String,
-    /// Always `chat.completion`.
-    object: String,
-    /// Time of the order, in seconds since 1970.
-    created: i64,
-    model: String,
-    choices: Vec<ChoiceSchema>,
-    usage: CompletionUsageSchema,
-}
-
-/// The one choice of a completion.
-#[derive(ToSchema)]
-#[schema(as = ChatCompletionChoice)]
-#[expect(dead_code, reason = "schema of what `Completion` writes")]
-struct ChoiceSchema {
-    /// Always 0.
-    index: u32,
-    message: AssistantMessageSchema,
-    /// Always `stop`.
-    finish_reason: String,
-}
-
-/// Answer of the agent.
-#[derive(ToSchema)]
-#[schema(as = ChatCompletionAnswer)]
-#[expect(dead_code, reason = "schema of what `Completion` writes")]
-struct AssistantMessageSchema {
-    /// Always `assistant`.
-    role: String,
-    content: String,
-}
-
-/// Tokens of a completion.
-#[derive(ToSchema)]
-#[schema(as = ChatCompletionUsage)]
-#[expect(dead_code, reason = "schema of what `Completion` writes")]
-struct CompletionUsageSchema {
-    prompt_tokens: u64,
-    completion_tokens: u64,
-    total_tokens: u64,
-}
-
-/// Chunk of a completion. The last event of a stream has the text `[DONE]` in place of one.
-#[derive(ToSchema)]
-#[schema(as = ChatCompletionChunk)]
-#[expect(dead_code, reason = "schema of what `Completion` writes")]
-struct CompletionChunkSchema {
-    id: String,
-    /// Always `chat.completion.chunk`.
-    object: String,
-    /// Time of the order, in seconds since 1970.
-    created: i64,
-    model: String,
-    /// The one choice, with the text that follows in its `delta`.
-    #[schema(value_type = Vec<Object>)]
-    choices: Vec<Value>,
-    /// Tokens, in the last chunk, if the request asks for them.
-    usage: Option<CompletionUsageSchema>,
-}
-
 pub(crate) fn list_models() -> Operation {
     let models = AnswerSpec::json::<ModelListView<'_>>(StatusCode::OK, "The agents.");
     Operation::new("listModels", "Lists the agents that can run here and that the caller may run.", models)
@@ -117,8 +55,8 @@ pub(crate) fn show_model() -> Operation {
 
 pub(crate) fn complete() -> Operation {
     let key = "Key under which the same request is one run, however often it is sent.";
-    let completion = AnswerSpec::json::<CompletionSchema>(StatusCode::OK, "The completion, or its chunks.")
-        .or_stream::<CompletionChunkSchema>(&[EVENT_STREAM])
+    let completion = AnswerSpec::json::<CompletionView<'_>>(StatusCode::OK, "The completion, or its chunks.")
+        .or_stream::<CompletionChunkView<'_>>(&[EVENT_STREAM])
         .with_header(name::header::COGNI_RUN_ID, "Id of the run.");
     Operation::new(
         "completeChat",
