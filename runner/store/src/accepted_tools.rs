@@ -60,9 +60,6 @@ impl AcceptedTool {
 
 impl Store {
     /// Stores an acceptance, in the place of an earlier one of the tool.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn accept_tool(&self, new: &NewAcceptance) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
@@ -81,9 +78,6 @@ impl Store {
     }
 
     /// Returns the acceptance of a tool, if there is one.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn accepted_tool(
         &self,
         server: &ToolServerName,
@@ -98,9 +92,6 @@ impl Store {
     }
 
     /// Returns all acceptances of the installation, by server and tool.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn accepted_tools(&self) -> Result<Vec<AcceptedTool>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let rows = sqlx::query(ALL).bind(self.installation.as_str()).fetch_all(&self.pool).await;

@@ -17,9 +17,6 @@ const LIST: &str = "SELECT seq, at, kind, payload FROM events WHERE run = $1 AND
 
 impl Store {
     /// Returns the number of the last event before those of the run's attempt; 0 for the first attempt.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn attempt_begin(&self, run: &Run) -> Result<u64, Error> {
         if run.attempt == 0 {
             return Ok(0);
@@ -34,9 +31,6 @@ impl Store {
     }
 
     /// Returns at most 256 events of a run after the one numbered `after`, without what its agent printed.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn answer_events(&self, run_id: &RunId, after: u64) -> Result<Vec<Event>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let rows = sqlx::query(LIST)

@@ -67,9 +67,6 @@ impl Balance {
 
 impl Store {
     /// Returns the balances of all accounts that ever had a receipt or a top-up, or that of `account`, by account.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn balances(&self, account: Option<&AccountId>) -> Result<Vec<Balance>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let rows = sqlx::query(LIST)
@@ -83,9 +80,6 @@ impl Store {
     }
 
     /// Returns the balances below `credits`, by account.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn balances_below(&self, credits: Credits) -> Result<Vec<Balance>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let rows = sqlx::query(LIST_BELOW)

@@ -72,9 +72,6 @@ impl Store {
 
     /// Returns the principal that a browser session acts for; `None` if the session has ended. Stores its use, at most
     /// once a minute.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn authenticate_browser(&self, hash: &BrowserSessionHash) -> Result<Option<Principal>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let action = "identify a browser session";
@@ -115,9 +112,6 @@ impl Store {
     }
 
     /// Returns whether a browser session has not ended, without counting as its use.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn is_browser_session_valid(&self, hash: &BrowserSessionHash) -> Result<bool, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
@@ -129,9 +123,6 @@ impl Store {
     }
 
     /// Ends a browser session. One that has ended stays so.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn end_browser_session(&self, hash: &BrowserSessionHash) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = sqlx::query(END).bind(self.installation.as_str()).bind(hash.as_str());
@@ -141,9 +132,6 @@ impl Store {
     }
 
     /// Removes the browser sessions that have ended, by time or with their token. Returns their number.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn remove_ended_browser_sessions(&self) -> Result<u64, Error> {
         let action = "remove ended browser sessions";
         self.retry(RetryWhen::Always, async |_| {

@@ -101,9 +101,6 @@ impl Store {
 
     /// Returns at most `max_calls` calls of the run `run_id` after the position `after`, in the order in which they
     /// ended.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn calls(
         &self,
         run_id: &RunId,
@@ -125,9 +122,6 @@ impl Store {
 
     /// Removes calls that began longer than `age` ago, as many as fit one short transaction. Returns their number.
     /// Their receipts stay.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn remove_old_calls(&self, age: Millis) -> Result<u64, Error> {
         let action = "remove old calls";
         self.retry(RetryWhen::Always, async |_| {

@@ -48,9 +48,6 @@ impl Store {
     }
 
     /// Returns whether a client has requested the cancellation of the run `run_id`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn is_cancel_requested(&self, run_id: &RunId) -> Result<bool, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let requests =

@@ -107,9 +107,6 @@ impl Store {
     }
 
     /// Returns whether a run waits to be claimed.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn is_anything_queued(&self) -> Result<bool, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let count = sqlx::query_scalar(WAITING).bind(self.installation.as_str());
@@ -122,9 +119,6 @@ impl Store {
     /// Takes over a run with an expired lease, if there is one; the one that expired first. From then on, all changes
     /// by its former holder are refused. Excludes the runs in `own`: the worker itself is executing them, and renews
     /// their leases as soon as it can.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn take_over(
         &self,
         worker: &Worker,
@@ -166,9 +160,6 @@ impl Store {
     }
 
     /// Ends the leases of `worker`, which has stopped. Other workers need not wait until they expire.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn release(&self, worker: &Worker) -> Result<(), Error> {
         let action = "release runs";
         self.retry(RetryWhen::Always, async |_| {

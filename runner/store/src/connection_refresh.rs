@@ -61,9 +61,6 @@ const ENDED: &str = "UPDATE connections SET state = $1, refresh_owner = NULL, re
 
 impl Store {
     /// Asks for the right to refresh a connection as it was read.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn claim_refresh(
         &self,
         read: &StoredConnection,
@@ -98,9 +95,6 @@ impl Store {
 
     /// Stores the end of a refresh, and gives up the right to it. Returns the connection; `None` if it was removed, or
     /// the right was lost.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn end_refresh(
         &self,
         granted: &StoredConnection,

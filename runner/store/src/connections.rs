@@ -195,9 +195,6 @@ impl Store {
     }
 
     /// Returns the connections of the accounts within `scope`, by account, provider and scope.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn connections(&self, scope: &AccountScope) -> Result<Vec<StoredConnection>, Error> {
         let account = match scope {
             AccountScope::All => None,
@@ -239,9 +236,6 @@ impl Store {
     }
 
     /// Returns the connection of an account with the longest scope that covers the scope of `wanted`, if there is one.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn connection_for(&self, wanted: &ConnectionPlace) -> Result<Option<StoredConnection>, Error> {
         let action = "look for a connection";
         self.retry(RetryWhen::Always, async |_| {
@@ -265,9 +259,6 @@ impl Store {
     }
 
     /// Removes a connection. Returns whether there was one.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn remove_connection(&self, id: &ConnectionId) -> Result<bool, Error> {
         let action = "remove a connection";
         self.retry(RetryWhen::Always, async |_| {
@@ -283,9 +274,6 @@ impl Store {
 
     /// Replaces the secret of a connection by the same one under another key, unless it has changed since it was read,
     /// or is being refreshed. Returns whether it was replaced.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn reseal_connection(
         &self,
         read: &StoredConnection,

@@ -87,9 +87,6 @@ impl Store {
     }
 
     /// Returns the reports that have not ended, the last first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn csp_reports(&self) -> Result<Vec<StoredCspReport>, Error> {
         let action = "list browsers' reports";
         self.retry(RetryWhen::Always, async |_| {

@@ -37,9 +37,6 @@ impl ConsumerCursor {
 
 impl Store {
     /// Returns the cursors of `consumer`, one for each journal, the last changed first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn cursors(&self, consumer: &str) -> Result<Vec<ConsumerCursor>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let rows = sqlx::query(READ).bind(consumer).bind(None::<&str>).fetch_all(&self.pool).await;

@@ -58,9 +58,6 @@ impl Store {
 
     /// Returns the runs with ids that begin or end with `part`, the newest first, but at most `max_runs`. If `part` is
     /// a whole id, returns that one alone.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn find_by_part(&self, part: &RunId, max_runs: u32) -> Result<Vec<RunId>, Error> {
         self.retry(RetryWhen::Always, async |_| self.find_by_part_once(part, max_runs).await).await
     }

@@ -51,9 +51,6 @@ const REMOVE_TURN: &str = "DELETE FROM turns WHERE run = $1";
 impl Store {
     /// Removes the texts of runs that ended longer than `age` ago, as many as fit one short transaction. Returns their
     /// number.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn forget_old(&self, age: Millis) -> Result<u64, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;

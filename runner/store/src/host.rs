@@ -98,9 +98,6 @@ impl Store {
     }
 
     /// Returns the host that the store serves, if there is one.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn served(&self) -> Result<Option<Served>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let row = sqlx::query(FIND).bind(self.installation.as_str()).fetch_optional(&self.pool).await;

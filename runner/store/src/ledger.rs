@@ -160,9 +160,6 @@ impl ChargedCall {
 
 impl Store {
     /// Compares rows of the upstream's ledger with receipts, and stores them with the findings.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn compare_spend(
         &self,
         rows: &[SpendRow],

@@ -117,9 +117,6 @@ fn first_count(row: &AnyRow) -> Result<u64, Error> {
 
 impl Store {
     /// Returns the findings in `span`, with the first `max_differences` in rows and as many in receipts.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn ledger_report(&self, span: LedgerSpan, max_differences: u32) -> Result<LedgerReport, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut counts: BTreeMap<_, _> = Finding::ALL.into_iter().map(|finding| (finding, 0)).collect();
@@ -144,9 +141,6 @@ impl Store {
     }
 
     /// Returns the number of calls in `span` that are missing, and were not due yet at the time `earlier`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn newly_missing(&self, span: LedgerSpan, earlier: Option<UnixMillis>) -> Result<u64, Error> {
         let due_before = earlier.map_or(i64::MIN, |time| LedgerSpan { now: time, ..span }.due());
         self.retry(RetryWhen::Always, async |_| self.count_missing(span, due_before).await).await

@@ -10,7 +10,8 @@
 //! over, and that raises the epoch. Until then the holder may continue and renew the lease.
 //!
 //! Transient failures (a lock, a lost connection) are retried where a retry cannot do the operation twice. There are
-//! four retries, with delays of about two seconds in total. A step of a run can wait longer: [`Store::insist`].
+//! four retries, with delays of about two seconds in total. A step of a run can wait longer: [`Store::insist`]. Every
+//! operation fails if the store does. Sections on errors name only other reasons, and what a failure leaves behind.
 //!
 //! Does not execute a run, and does not decide what may be removed. The meaning of each transition is in
 //! [`runner_model::lifecycle`]; the engine makes the transitions.

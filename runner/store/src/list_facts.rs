@@ -35,9 +35,6 @@ const FACTS: &str = concat!(
 
 impl Store {
     /// Returns the facts about each of `runs`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn list_facts(&self, runs: &[Run]) -> Result<BTreeMap<RunId, ListFacts>, Error> {
         let action = "read what a list shows of runs";
         if runs.is_empty() {

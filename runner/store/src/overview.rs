@@ -124,9 +124,6 @@ impl UsageSums {
 
 impl Store {
     /// Returns the row of `spans` spans up to now, by the store's clock.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn grid_up_to_now(&self, span: SumSpan, spans: u32) -> Result<TimeGrid, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let now = sqlx::query_scalar(self.backend.now()).fetch_one(&self.pool).await;
@@ -136,9 +133,6 @@ impl Store {
     }
 
     /// Returns what calls within `scope` used in each span that has a call, in order.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn usage_by_time(
         &self,
         grid: &TimeGrid,
@@ -150,9 +144,6 @@ impl Store {
     }
 
     /// Returns what each account within `scope` used, the dearest first, but at most `max` accounts.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn usage_by_account(
         &self,
         grid: &TimeGrid,
@@ -166,9 +157,6 @@ impl Store {
 
     /// Returns what calls of each model within `scope` used, the dearest first, but at most `max` models. Calls that name
     /// no model have an empty one.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn usage_by_model(
         &self,
         grid: &TimeGrid,
@@ -195,9 +183,6 @@ impl Store {
 
     /// Returns the numbers of refused calls within `scope` by the code of the refusal, the greatest first, but at most
     /// `max` codes.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn refusals_by_reason(
         &self,
         grid: &TimeGrid,
@@ -213,9 +198,6 @@ impl Store {
     }
 
     /// Returns the numbers of runs within `scope` that ended, by span, state and code.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn runs_ended(&self, grid: &TimeGrid, scope: &AccountScope) -> Result<Vec<RunsEnded>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = self.in_grid(OUTCOMES, grid, scope).bind(i64::MAX);
@@ -235,9 +217,6 @@ impl Store {
 
     /// Returns how long the runs within `scope` that ended had waited for a worker. A run that was started again counts
     /// with its last wait, and one that never was in the queue does not count.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn run_waits(&self, grid: &TimeGrid, scope: &AccountScope) -> Result<RunWaits, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = self.in_grid(WAITS, grid, scope);

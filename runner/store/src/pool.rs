@@ -140,9 +140,6 @@ impl PoolEntry {
 
 impl Store {
     /// Records that `worker` is about to create `warm`, with a lease of `span` from now. A second call changes nothing.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn want_warm(&self, warm: &WarmContainer, worker: &Worker, span: Millis) -> Result<(), Error> {
         let action = "record a warm container";
         self.retry(RetryWhen::Always, async |_| {
@@ -159,9 +156,6 @@ impl Store {
     }
 
     /// Lets runs claim `warm`; returns whether `worker` still owns it.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn mark_warm_ready(&self, warm: &WarmContainer, worker: &Worker) -> Result<bool, Error> {
         self.pool_change("record that a warm container is ready", async |tx| {
             let query = sqlx::query(READY).bind(tx.now).bind(&warm.container).bind(worker.to_string());
@@ -172,9 +166,6 @@ impl Store {
     }
 
     /// Renews the leases of `worker` on its warm containers: they last `span` from now.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn keep_warm_containers(&self, worker: &Worker, span: Millis) -> Result<(), Error> {
         self.pool_change("renew the leases on warm containers", async |tx| {
             let query = sqlx::query(KEEP).bind(tx.after(span)).bind(worker.to_string());
@@ -187,9 +178,6 @@ impl Store {
     /// Prevents further claims of the container; returns whether `worker` may remove it. The owner may, and any worker
     /// may once the lease has expired. A removed container may be removed again, because a part of it may have been
     /// created late.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn mark_warm_leaving(&self, container: &str, worker: &Worker) -> Result<bool, Error> {
         self.pool_change("retire a warm container", async |tx| {
             let query = sqlx::query(LEAVE).bind(tx.now).bind(container).bind(worker.to_string());
@@ -200,9 +188,6 @@ impl Store {
     }
 
     /// Records that no part of the container is left. Has no effect unless the container was leaving.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn mark_warm_gone(&self, container: &str) -> Result<(), Error> {
         self.pool_change("record a removed resource", async |tx| {
             let query = sqlx::query(GONE).bind(tx.now).bind(container);
@@ -213,9 +198,6 @@ impl Store {
     }
 
     /// Returns every warm container of this installation, including those removed in the last hour.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn pool(&self) -> Result<Vec<PoolEntry>, Error> {
         let action = "list warm containers";
         self.retry(RetryWhen::Always, async |_| {
@@ -231,9 +213,6 @@ impl Store {
 
     /// Deletes the rows of containers that were removed more than an hour ago. The caller has searched since, and found
     /// no part of them.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn forget_warm_containers(&self) -> Result<(), Error> {
         self.pool_change("forget removed warm containers", async |tx| {
             let before = tx.now.saturating_sub(i64::try_from(GONE_RETENTION.0).unwrap_or(i64::MAX));
@@ -245,9 +224,6 @@ impl Store {
     }
 
     /// Returns the ready containers that were created from `template`: at most 32, the oldest first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn warm_containers(&self, template: &str) -> Result<Vec<WarmContainer>, Error> {
         let action = "look for warm containers";
         self.retry(RetryWhen::Always, async |_| {

@@ -22,9 +22,6 @@ const RELAYS: &str = "SELECT stage, count(*) AS relays FROM relays WHERE install
 
 impl Store {
     /// Counts the runs of this installation that have not ended, and its relays.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn present(&self) -> Result<Present, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let action = "count runs";

@@ -168,9 +168,6 @@ impl Store {
     }
 
     /// Returns all principals, in the order of their ids.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn principals(&self) -> Result<Vec<Principal>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let rows = sqlx::query(LIST).bind(self.installation.as_str()).fetch_all(&self.pool).await;
@@ -227,9 +224,6 @@ impl Store {
 
     /// Returns the principal that `token` identifies; `None` if it identifies none, or a revoked one. Stores its use,
     /// at most once a minute.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn authenticate(&self, token: &ApiToken) -> Result<Option<Principal>, Error> {
         self.retry(RetryWhen::Always, async |_| self.authenticate_once(token).await).await
     }
@@ -264,9 +258,6 @@ impl Store {
     }
 
     /// Returns whether the token with this key id still identifies a principal.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn is_key_valid(&self, key_id: &KeyId) -> Result<bool, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = sqlx::query_scalar(IS_VALID).bind(self.installation.as_str()).bind(key_id.as_str());

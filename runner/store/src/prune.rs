@@ -57,9 +57,6 @@ const ACTION: &str = "remove events of ended runs";
 impl Store {
     /// Removes events of ended runs beyond `keep`, as many as fit one short transaction. Returns zeros if nothing is
     /// left to remove. Concurrent calls are safe.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn prune(&self, keep: Keep) -> Result<Pruned, Error> {
         self.retry(RetryWhen::Always, async |_| self.prune_once(keep).await).await
     }

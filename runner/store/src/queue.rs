@@ -93,9 +93,6 @@ const HELD: &str =
 
 impl Store {
     /// Returns the state of the queue.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn queue(&self) -> Result<Queue, Error> {
         let action = "read the queue";
         self.retry(RetryWhen::Always, async |_| {
@@ -117,9 +114,6 @@ impl Store {
 
     /// Returns the number of runs of the same account and priority that are claimed before `run`. Returns `None` if
     /// `run` does not wait.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn ahead(&self, run: &Run) -> Result<Option<u64>, Error> {
         if run.state != State::Queued || run.lease.is_some() {
             return Ok(None);
@@ -138,9 +132,6 @@ impl Store {
     }
 
     /// Returns the position of `run` in the queue; `None` if it does not wait.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn queue_position(&self, run: &Run) -> Result<Option<QueuePosition>, Error> {
         let Some(ahead) = self.ahead(run).await? else { return Ok(None) };
         let action = "read the queue position of a run";

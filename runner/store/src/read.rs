@@ -143,9 +143,6 @@ const READ: &str = "read a run";
 
 impl Store {
     /// Returns at most `max_runs` runs that match `filter`, the newest first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn list(&self, filter: &Filter, max_runs: u32) -> Result<Page, Error> {
         self.retry(RetryWhen::Always, async |_| self.list_once(filter, max_runs).await).await
     }
@@ -177,9 +174,6 @@ impl Store {
     }
 
     /// Returns at most `max_runs` of the runs that a worker of any process holds, in no order.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn held_runs(&self, max_runs: u32) -> Result<Vec<Run>, Error> {
         let action = "list the runs that workers hold";
         self.retry(RetryWhen::Always, async |_| {

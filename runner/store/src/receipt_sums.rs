@@ -29,9 +29,6 @@ pub struct ReceiptSums {
 
 impl Store {
     /// Returns the sums of the receipts of the last attempts of `runs`. A run without a receipt has none.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn receipt_sums<'r>(
         &self,
         runs: impl IntoIterator<Item = &'r Run>,

@@ -133,9 +133,6 @@ pub(super) fn word<T: Copy, const N: usize>(
 
 impl Store {
     /// Returns at most `max_receipts` receipts that match `filter`, those of the newest calls first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn receipts(
         &self,
         filter: &ReceiptFilter,

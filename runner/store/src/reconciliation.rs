@@ -108,9 +108,6 @@ impl LedgerProgress {
 
 impl Store {
     /// Takes the lease on the ledger for `span`, unless another process has it.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn lease_ledger(&self, holder: &Worker, span: Millis) -> Result<LedgerLease, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
@@ -134,9 +131,6 @@ impl Store {
     }
 
     /// Records that a pass begins, which reads rows of calls from `from` on.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn begin_ledger_pass(&self, holder: &Worker, from: UnixMillis) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
@@ -148,9 +142,6 @@ impl Store {
     }
 
     /// Records that the pass has read all rows up to `position`, and renews the lease for `span`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn advance_ledger_pass(
         &self,
         holder: &Worker,
@@ -175,18 +166,12 @@ impl Store {
 
     /// Records that the pass is completed, and gives the lease back. A pass that began after `unread`, the time of the
     /// first calls that no earlier one has read, covers nothing: a later pass reads the calls between.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn end_ledger_pass(&self, holder: &Worker, unread: UnixMillis) -> Result<(), Error> {
         self.cover_and_release([COVER, END], holder, unread).await
     }
 
     /// Records that the pass has stopped at its position, and gives the lease back. The pass can be resumed, and counts
     /// as read up to there, as a completed one does.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn stop_ledger_pass(&self, holder: &Worker, unread: UnixMillis) -> Result<(), Error> {
         self.cover_and_release([COVER_PART, RELEASE], holder, unread).await
     }
@@ -207,9 +192,6 @@ impl Store {
     }
 
     /// Gives the lease back. A pass that was begun can be resumed.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn release_ledger(&self, holder: &Worker) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let tx = self.begin().await?;
@@ -230,9 +212,6 @@ impl Store {
     }
 
     /// Returns the last pass that was completed and left no gap; `None` before the first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn last_ledger_pass(&self) -> Result<Option<LastLedgerPass>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
@@ -248,9 +227,6 @@ impl Store {
     }
 
     /// Returns the time of the first call with a receipt stored since `since` and without a row yet.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn earliest_open_call(&self, since: UnixMillis) -> Result<Option<UnixMillis>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let row = sqlx::query(EARLIEST_OPEN).bind(self.installation.as_str()).bind(since.0);

@@ -153,9 +153,6 @@ impl Store {
     }
 
     /// Returns the relay of the last attempt of `run_id` that has one.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn relay(&self, run_id: &RunId) -> Result<Option<StoredRelay>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = sqlx::query(OF_RUN).bind(run_id.as_str()).bind(self.installation.as_str());
@@ -166,9 +163,6 @@ impl Store {
     }
 
     /// Returns the relay of the attempt `attempt` of `run_id`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn relay_of(&self, run_id: &RunId, attempt: u32) -> Result<Option<StoredRelay>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
@@ -180,9 +174,6 @@ impl Store {
     }
 
     /// Returns at most `max_relays` that any process may continue now, those that have waited longest first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn due_relays(&self, max_relays: u32) -> Result<Vec<StoredRelay>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;

@@ -192,9 +192,6 @@ impl Resource {
 
 impl Store {
     /// Returns the resources of all runs that may still exist.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn unremoved_resources(&self) -> Result<Vec<Resource>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let rows = sqlx::query(LEFT).bind(self.installation.as_str()).fetch_all(&self.pool).await;
@@ -204,9 +201,6 @@ impl Store {
     }
 
     /// Returns every resource of this kind and name, of any run; includes removed ones.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn resources_named(&self, kind: ResourceKind, name: &str) -> Result<Vec<Resource>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = sqlx::query(NAMED).bind(kind.name()).bind(name).bind(self.installation.as_str());

@@ -89,9 +89,6 @@ impl StatementLine {
 
 impl Store {
     /// Returns the statement of `account` for `month`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn statement(&self, account: &AccountId, month: Month) -> Result<Statement, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;

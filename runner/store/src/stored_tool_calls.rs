@@ -94,9 +94,6 @@ pub struct ToolCallPlace {
 
 impl Store {
     /// Returns the call `id` of an attempt of `run_id`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn tool_call(
         &self,
         run_id: &RunId,
@@ -113,9 +110,6 @@ impl Store {
     }
 
     /// Returns the calls of all attempts of `run_id`, the oldest first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn tool_calls(&self, run_id: &RunId) -> Result<Vec<StoredToolCall>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = sqlx::query(OF_RUN).bind(run_id.as_str()).bind(self.installation.as_str());
@@ -126,9 +120,6 @@ impl Store {
     }
 
     /// Returns at most `max_calls` calls of all attempts of `run_id` after the one at `after`, the oldest first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn tool_calls_after(
         &self,
         run_id: &RunId,
@@ -146,9 +137,6 @@ impl Store {
     }
 
     /// Returns the number of calls of `run_id` in each state that some are in.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn tool_call_counts(&self, run_id: &RunId) -> Result<Vec<(ToolCallState, u64)>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let query = sqlx::query(COUNTS).bind(run_id.as_str()).bind(self.installation.as_str());

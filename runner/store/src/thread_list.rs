@@ -37,9 +37,6 @@ const LIST: &str = "SELECT listed.thread, listed.account, listed.turns, listed.c
 
 impl Store {
     /// Returns at most `most` threads of `account`, the last changed first: those that changed before `before`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn threads(
         &self,
         account: &AccountId,

@@ -105,9 +105,6 @@ impl ThreadWorkspace {
 
 impl Store {
     /// Returns the workspace of a thread and an agent; `None` if it has none.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn thread_workspace(&self, key: &ThreadWorkspaceKey) -> Result<Option<ThreadWorkspace>, Error> {
         let action = "look for the workspace of a thread";
         self.retry(RetryWhen::Always, async |_| {
@@ -128,9 +125,6 @@ impl Store {
 
     /// Takes `workspace` from its thread, if it is one's and its last run `run_id` has ended. Returns whether it may be
     /// removed from the disk: no thread has it, and none gets it again.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn retire_workspace(
         &self,
         workspace: &WorkspaceId,

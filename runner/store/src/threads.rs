@@ -94,9 +94,6 @@ struct LastTurn {
 
 impl Store {
     /// Returns the last turn of a thread of `account`; `None` if the thread does not exist.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn last_turn(
         &self,
         account: &AccountId,
@@ -115,9 +112,6 @@ impl Store {
     }
 
     /// Returns the last turn with `id` in a thread: the id of its run, or of its question at the client.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn find_turn(
         &self,
         account: &AccountId,
@@ -143,9 +137,6 @@ impl Store {
     }
 
     /// Returns the turns from the first one of a thread to `upto`, at most the last `most`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn turns(
         &self,
         account: &AccountId,

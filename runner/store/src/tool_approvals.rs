@@ -172,17 +172,11 @@ impl Store {
 
     /// Denies the call of this process, unless a person has approved it meanwhile: no person decided in time. Returns
     /// the call as it is then.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn expire_tool_call(&self, new: &NewToolCall) -> Result<StoredToolCall, Error> {
         self.deny_own_call(new, ToolCallMove::Deny, &Withdrawal::timed_out()).await
     }
 
     /// Denies the call of this process, approved or not, unless it has begun. Returns the call as it is then.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn withdraw_tool_call(
         &self,
         new: &NewToolCall,
@@ -254,9 +248,6 @@ impl Store {
 
     /// Ends all calls that other processes than `owner` left: denied before they began, else of unknown outcome. Of the
     /// processes that execute host tools of an installation, one is alive. Returns the calls.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn settle_abandoned_tool_calls(&self, owner: &str) -> Result<Vec<StoredToolCall>, Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
@@ -290,9 +281,6 @@ impl Store {
     }
 
     /// Returns the calls within `scope` that wait for a decision, the oldest first, but at most `max_calls`.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn waiting_tool_calls(
         &self,
         scope: &AccountScope,
@@ -306,9 +294,6 @@ impl Store {
     }
 
     /// Returns the calls of `run_id` that wait for a decision, the oldest first.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn waiting_tool_calls_of(&self, run_id: &RunId) -> Result<Vec<StoredToolCall>, Error> {
         self.find_waiting(None, Some(run_id), u32::MAX).await
     }

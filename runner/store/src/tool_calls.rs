@@ -155,9 +155,6 @@ impl Store {
     }
 
     /// Stores the end of a call that `new` began. Changes nothing if it has ended.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn end_tool_call(&self, new: &NewToolCall, end: &ToolCallEnd) -> Result<(), Error> {
         self.retry(RetryWhen::Always, async |_| {
             let mut tx = self.begin().await?;
@@ -174,9 +171,6 @@ impl Store {
 
     /// Stores a call that has ended and took `millis`. If there is an earlier one with the agent's id, this one is stored
     /// under the id of the data plane, which no other call has.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn record_tool_call(
         &self,
         new: &NewToolCall,

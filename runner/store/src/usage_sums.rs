@@ -102,9 +102,6 @@ fn signed(number: u64) -> i64 {
 
 impl Store {
     /// Removes sums of short spans that no overview shows any more. Returns their number. Sums of days stay.
-    ///
-    /// # Errors
-    /// If the store fails.
     pub async fn remove_old_sums(&self) -> Result<u64, Error> {
         let action = "remove old sums";
         self.retry(RetryWhen::Always, async |_| {
