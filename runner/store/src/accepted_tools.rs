@@ -5,7 +5,7 @@ use serde::Serialize;
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    RetryWhen, Store, UnixMillis,
+    Store, UnixMillis,
     error::{Error, failed},
     row::{number, parsed, text},
 };
@@ -61,8 +61,7 @@ impl AcceptedTool {
 impl Store {
     /// Stores an acceptance, in the place of an earlier one of the tool.
     pub async fn accept_tool(&self, new: &NewAcceptance) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let accepting = sqlx::query(ACCEPT)
                 .bind(self.installation.as_str())
                 .bind(new.server.as_str())
@@ -83,7 +82,7 @@ impl Store {
         server: &ToolServerName,
         tool: &str,
     ) -> Result<Option<AcceptedTool>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(FIND).bind(self.installation.as_str()).bind(server.as_str()).bind(tool);
             let row = query.fetch_optional(&self.pool).await.map_err(failed(READ))?;
             row.as_ref().map(AcceptedTool::read).transpose()
@@ -93,7 +92,7 @@ impl Store {
 
     /// Returns all acceptances of the installation, by server and tool.
     pub async fn accepted_tools(&self) -> Result<Vec<AcceptedTool>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(ALL).bind(self.installation.as_str()).fetch_all(&self.pool).await;
             rows.map_err(failed(READ))?.iter().map(AcceptedTool::read).collect()
         })

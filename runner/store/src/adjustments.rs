@@ -16,7 +16,7 @@ use runner_model::receipt::{
 };
 
 use super::{
-    RetryWhen, Store, StoredReceipt, Tx,
+    Store, StoredReceipt, Tx,
     balances::Charges,
     error::{Error, failed},
 };
@@ -88,16 +88,14 @@ impl Store {
         // Two transactions lock calls in the same order, so that they do not wait for each other. Corrections of one call
         // keep theirs: the last one counts.
         corrections.sort_by_cached_key(|correction| correction.call.to_string());
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let mut charges = Charges::default();
             let mut effects = Vec::with_capacity(corrections.len());
             for correction in &corrections {
                 effects.push(tx.adjust(&self.installation, correction, &mut charges).await?);
             }
             tx.charge(&self.installation, &charges).await?;
-            tx.commit(ACTION).await?;
-            Ok(effects)
+            tx.finish(ACTION, effects).await
         })
         .await
     }

@@ -3,7 +3,7 @@
 use platform_core::{event::Phase, id::RunId};
 
 use super::{
-    RetryWhen, Run, Store,
+    Run, Store,
     error::{Error, failed},
     events::{PAGE_SIZE, status_event},
     read::Event,
@@ -22,7 +22,7 @@ impl Store {
             return Ok(0);
         }
         let begin = serde_json::to_string(&status_event(Phase::Queued)).unwrap_or_default();
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let seq = sqlx::query_scalar(ATTEMPT_BEGIN).bind(run.run_id.as_str()).bind(&begin);
             let seq: i64 = seq.fetch_one(&self.pool).await.map_err(failed("find the begin of an attempt"))?;
             Ok(u64::try_from(seq).unwrap_or_default())
@@ -32,7 +32,7 @@ impl Store {
 
     /// Returns at most 256 events of a run after the one numbered `after`, without what its agent printed.
     pub async fn answer_events(&self, run_id: &RunId, after: u64) -> Result<Vec<Event>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(LIST)
                 .bind(run_id.as_str())
                 .bind(i64::try_from(after).unwrap_or(i64::MAX))

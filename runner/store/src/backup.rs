@@ -173,8 +173,7 @@ impl Store {
         let raise_epochs =
             sqlx::query("UPDATE runs SET epoch = epoch + $1 WHERE ended IS NULL").bind(RESTORE_EPOCHS);
         raise_epochs.execute(tx.connection()).await.map_err(failed("fence earlier holders of runs"))?;
-        tx.commit("restore a backup").await?;
-        Ok(rows)
+        tx.finish("restore a backup", rows).await
     }
 }
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{number, parsed},
     usage_sums::SumChanges,
@@ -68,7 +68,7 @@ impl Balance {
 impl Store {
     /// Returns the balances of all accounts that ever had a receipt or a top-up, or that of `account`, by account.
     pub async fn balances(&self, account: Option<&AccountId>) -> Result<Vec<Balance>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(LIST)
                 .bind(self.installation.as_str())
                 .bind(account.map(AccountId::as_str))
@@ -81,7 +81,7 @@ impl Store {
 
     /// Returns the balances below `credits`, by account.
     pub async fn balances_below(&self, credits: Credits) -> Result<Vec<Balance>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(LIST_BELOW)
                 .bind(self.installation.as_str())
                 .bind(credits.0)

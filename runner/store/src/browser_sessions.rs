@@ -10,7 +10,7 @@ use runner_model::principal::{BrowserSessionHash, KeyId};
 use sqlx::any::AnyRow;
 
 use super::{
-    Principal, RetryWhen, Store, Tx, UnixMillis,
+    Principal, Store, Tx, UnixMillis,
     error::{Error, failed},
     principals::FIND_BY_KEY,
     row::{number, parsed},
@@ -46,8 +46,7 @@ impl Store {
     /// If the store fails, or serves another host.
     pub async fn add_browser_session(&self, key_id: &KeyId, hash: &BrowserSessionHash) -> Result<(), Error> {
         let action = "add a browser session";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             self.insert_browser_session(&mut tx, key_id, hash).await?;
             self.check_host(&mut tx).await?;
             tx.commit(action).await
@@ -73,9 +72,8 @@ impl Store {
     /// Returns the principal that a browser session acts for; `None` if the session has ended. Stores its use, at most
     /// once a minute.
     pub async fn authenticate_browser(&self, hash: &BrowserSessionHash) -> Result<Option<Principal>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.read(async |mut tx| {
             let action = "identify a browser session";
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let Some(session) = self.find_browser_session(&mut tx, hash).await? else { return Ok(None) };
             let key_id = parsed(&session, "key_id", KeyId::parse)?;
             let query = sqlx::query(FIND_BY_KEY).bind(self.installation.as_str()).bind(key_id.as_str());
@@ -113,18 +111,16 @@ impl Store {
 
     /// Returns whether a browser session has not ended, without counting as its use.
     pub async fn is_browser_session_valid(&self, hash: &BrowserSessionHash) -> Result<bool, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let found = self.find_browser_session(&mut tx, hash).await?.is_some();
-            tx.commit("check a browser session").await?;
-            Ok(found)
+            tx.finish("check a browser session", found).await
         })
         .await
     }
 
     /// Ends a browser session. One that has ended stays so.
     pub async fn end_browser_session(&self, hash: &BrowserSessionHash) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(END).bind(self.installation.as_str()).bind(hash.as_str());
             query.execute(&self.pool).await.map(drop).map_err(failed("end a browser session"))
         })
@@ -134,14 +130,12 @@ impl Store {
     /// Removes the browser sessions that have ended, by time or with their token. Returns their number.
     pub async fn remove_ended_browser_sessions(&self) -> Result<u64, Error> {
         let action = "remove ended browser sessions";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let query = sqlx::query(END_EXPIRED).bind(self.installation.as_str());
             let query = query.bind(before(tx.now, BROWSER_SESSION_IDLE_TIMEOUT));
             let query = query.bind(before(tx.now, MAX_BROWSER_SESSION_AGE));
             let removed = query.execute(tx.connection()).await.map_err(failed(action))?.rows_affected();
-            tx.commit(action).await?;
-            Ok(removed)
+            tx.finish(action, removed).await
         })
         .await
     }

@@ -8,7 +8,7 @@ use runner_model::receipt::{ChargeReason, Receipt};
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     balances::Charges,
     error::{Error, failed},
     row::{count, parsed, stored_json, text},
@@ -76,8 +76,7 @@ impl Store {
         calls: &[JournalCall],
         end: &Cursor,
     ) -> Result<Vec<ChargeReason>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let mut added = Vec::new();
             let mut charges = Charges::default();
             for call in calls {
@@ -93,8 +92,7 @@ impl Store {
             }
             tx.charge(&self.installation, &charges).await?;
             tx.set_cursor(CALLS_CONSUMER, end).await?;
-            tx.commit("store calls").await?;
-            Ok(added)
+            tx.finish("store calls", added).await
         })
         .await
     }
@@ -107,7 +105,7 @@ impl Store {
         after: Option<&CallPlace>,
         max_calls: u32,
     ) -> Result<Vec<RecordedCall>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(LIST)
                 .bind(run_id.as_str())
                 .bind(after.map(|place| place.journal.as_str()))
@@ -124,13 +122,11 @@ impl Store {
     /// Their receipts stay.
     pub async fn remove_old_calls(&self, age: Millis) -> Result<u64, Error> {
         let action = "remove old calls";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let too_old = tx.now.saturating_sub(i64::try_from(age.0).unwrap_or(i64::MAX));
             let removed = sqlx::query(REMOVE_OLD).bind(too_old).bind(MAX_REMOVED);
             let removed = removed.execute(tx.connection()).await.map_err(failed(action))?.rows_affected();
-            tx.commit(action).await?;
-            Ok(removed)
+            tx.finish(action, removed).await
         })
         .await
     }

@@ -4,7 +4,7 @@ use platform_core::{event::RunErrorCode, id::RunId};
 use runner_model::lifecycle::{Failure, State, Transition};
 
 use super::{
-    RetryWhen, Store,
+    Store,
     error::{Error, failed},
     row::Run,
 };
@@ -19,7 +19,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unknown`] if the run does not exist.
     pub async fn request_cancel(&self, run_id: &RunId) -> Result<Run, Error> {
-        self.retry(RetryWhen::Always, async |_| self.request_cancel_once(run_id).await).await
+        self.retry(async || self.request_cancel_once(run_id).await).await
     }
 
     async fn request_cancel_once(&self, run_id: &RunId) -> Result<Run, Error> {
@@ -43,13 +43,12 @@ impl Store {
                 tx.apply(&mut run, after, &withdraw).await?;
             }
         }
-        tx.commit(action).await?;
-        Ok(run)
+        tx.finish(action, run).await
     }
 
     /// Returns whether a client has requested the cancellation of the run `run_id`.
     pub async fn is_cancel_requested(&self, run_id: &RunId) -> Result<bool, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let requests =
                 sqlx::query_scalar(IS_CANCEL_REQUESTED).bind(run_id.as_str()).fetch_one(&self.pool).await;
             let requests: i64 = requests.map_err(failed("check for a cancellation"))?;

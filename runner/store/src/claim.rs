@@ -13,7 +13,7 @@ use platform_core::{id::RunId, limit::Millis};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    RetryWhen, Store, Tx, Worker,
+    Store, Tx, Worker,
     error::{Error, failed},
     queue::waiting,
     row::{Run, columns},
@@ -88,7 +88,7 @@ impl Store {
     /// If the store fails. If the commit got no answer, a run may be claimed without the caller's knowledge.
     /// [`Store::take_over`] finds such runs later.
     pub async fn claim(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
-        self.retry(RetryWhen::UnlessDone, async |_| self.claim_once(worker, span).await).await
+        self.retry_unless_done(async || self.claim_once(worker, span).await).await
     }
 
     async fn claim_once(&self, worker: &Worker, span: Millis) -> Result<Option<Run>, Error> {
@@ -108,7 +108,7 @@ impl Store {
 
     /// Returns whether a run waits to be claimed.
     pub async fn is_anything_queued(&self) -> Result<bool, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let count = sqlx::query_scalar(WAITING).bind(self.installation.as_str());
             let count: i64 = count.fetch_one(&self.pool).await.map_err(failed("check for waiting runs"))?;
             Ok(count > 0)
@@ -127,7 +127,7 @@ impl Store {
     ) -> Result<Option<Run>, Error> {
         let excluded: String = (0..own.len()).map(|at| format!(", ${}", at + FIRST_EXCLUDED)).collect();
         let abandoned = format!("{ABANDONED}{excluded}{ABANDONED_END}");
-        self.retry(RetryWhen::UnlessDone, async |_| {
+        self.retry_unless_done(async || {
             let claim = Claim { candidates: &abandoned, worker, span, excluded: own };
             self.claim_first(self.begin().await?, &claim).await
         })
@@ -155,15 +155,13 @@ impl Store {
         if run.is_some() {
             self.check_host(&mut tx).await?;
         }
-        tx.commit(action).await?;
-        Ok(run)
+        tx.finish(action, run).await
     }
 
     /// Ends the leases of `worker`, which has stopped. Other workers need not wait until they expire.
     pub async fn release(&self, worker: &Worker) -> Result<(), Error> {
         let action = "release runs";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let now = tx.now;
             sqlx::query(RELEASE)
                 .bind(now)

@@ -7,7 +7,7 @@ use std::time::Duration;
 use platform_core::connection::ConnectionState;
 
 use super::{
-    RetryWhen, Store, StoredConnection, UnixMillis,
+    Store, StoredConnection, UnixMillis,
     connections::SealedText,
     error::{Error, failed},
 };
@@ -68,8 +68,7 @@ impl Store {
     ) -> Result<RefreshClaim, Error> {
         let action = "begin to refresh a connection";
         let duration = i64::try_from(lease.duration.as_millis()).unwrap_or(i64::MAX);
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let claimed = sqlx::query(CLAIM)
                 .bind(lease.owner)
                 .bind(tx.now.saturating_add(duration))
@@ -102,8 +101,7 @@ impl Store {
         end: &RefreshEnd,
     ) -> Result<Option<StoredConnection>, Error> {
         let action = "store the refresh of a connection";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let installation = self.installation.as_str();
             let query = match end {
                 RefreshEnd::Refreshed { sealed, expires } => sqlx::query(REFRESHED)

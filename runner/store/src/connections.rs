@@ -10,7 +10,7 @@ use platform_runtime::report;
 use sqlx::any::AnyRow;
 
 use super::{
-    AccountScope, RetryWhen, Store, Tx, UnixMillis,
+    AccountScope, Store, Tx, UnixMillis,
     connection_place::{ConnectionPlace, MAX_CONNECTIONS},
     error::{Error, failed},
     row::{count, number, parsed, stored_json, text, time},
@@ -157,8 +157,7 @@ impl Store {
     ) -> Result<StoredConnection, Error> {
         let action = "add a connection";
         let kind = serde_json::to_string(&new.kind).unwrap_or_default();
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             // An earlier try may have been committed without an answer.
             if let Some(added) = self.find_connection(&mut tx, &new.id).await? {
                 return Ok(added);
@@ -188,8 +187,7 @@ impl Store {
             let added = added.ok_or_else(|| Error::ConnectionExists { place: new.place.clone() })?;
             self.check_count(&mut tx, account).await?;
             self.check_host(&mut tx).await?;
-            tx.commit(action).await?;
-            Ok(added)
+            tx.finish(action, added).await
         })
         .await
     }
@@ -200,8 +198,7 @@ impl Store {
             AccountScope::All => None,
             AccountScope::Only(account) => Some(account.as_str()),
         };
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let query = sqlx::query(LIST).bind(self.installation.as_str()).bind(account);
             let rows = query.fetch_all(tx.connection()).await.map_err(failed("list connections"))?;
             let now = tx.now;
@@ -221,11 +218,9 @@ impl Store {
         scope: &AccountScope,
     ) -> Result<StoredConnection, Error> {
         let found = self
-            .retry(RetryWhen::Always, async |_| {
-                let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+            .read(async |mut tx| {
                 let found = self.find_connection(&mut tx, id).await?;
-                tx.commit("look for a connection").await?;
-                Ok(found)
+                tx.finish("look for a connection", found).await
             })
             .await?;
         let is_within = |found: &StoredConnection| match scope {
@@ -238,8 +233,7 @@ impl Store {
     /// Returns the connection of an account with the longest scope that covers the scope of `wanted`, if there is one.
     pub async fn connection_for(&self, wanted: &ConnectionPlace) -> Result<Option<StoredConnection>, Error> {
         let action = "look for a connection";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let query = sqlx::query(LIST_AT).bind(self.installation.as_str());
             let query = query.bind(wanted.account.as_str()).bind(wanted.provider.as_str());
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(action))?;
@@ -261,13 +255,11 @@ impl Store {
     /// Removes a connection. Returns whether there was one.
     pub async fn remove_connection(&self, id: &ConnectionId) -> Result<bool, Error> {
         let action = "remove a connection";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let query = sqlx::query(REMOVE).bind(self.installation.as_str()).bind(id.as_str());
             let removed = query.execute(tx.connection()).await.map_err(failed(action))?;
             self.check_host(&mut tx).await?;
-            tx.commit(action).await?;
-            Ok(removed.rows_affected() > 0)
+            tx.finish(action, removed.rows_affected() > 0).await
         })
         .await
     }
@@ -280,15 +272,13 @@ impl Store {
         sealed: &SealedText,
     ) -> Result<bool, Error> {
         let action = "seal a connection again";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let query = sqlx::query(RESEAL).bind(&sealed.key_id).bind(&sealed.text);
             let query = query.bind(self.installation.as_str()).bind(read.id.as_str());
             let query = query.bind(i64::try_from(read.version).unwrap_or(i64::MAX)).bind(tx.now);
             let resealed = query.execute(tx.connection()).await.map_err(failed(action))?;
             self.check_host(&mut tx).await?;
-            tx.commit(action).await?;
-            Ok(resealed.rows_affected() > 0)
+            tx.finish(action, resealed.rows_affected() > 0).await
         })
         .await
     }

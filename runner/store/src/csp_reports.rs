@@ -8,7 +8,7 @@ use serde::Serialize;
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, UnixMillis,
+    Store, UnixMillis,
     browser_sessions::before,
     error::{Error, failed},
     row::{count, number, text},
@@ -72,8 +72,7 @@ impl Store {
     /// If the store fails, or serves another host.
     pub async fn record_csp_report(&self, report: &CspReport) -> Result<(), Error> {
         let action = "store a browser's report";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let query = sqlx::query(RECORD).bind(self.installation.as_str()).bind(&report.directive);
             let query = query.bind(&report.blocked).bind(&report.source).bind(&report.page).bind(tx.now);
             query.execute(tx.connection()).await.map_err(failed(action))?;
@@ -89,8 +88,7 @@ impl Store {
     /// Returns the reports that have not ended, the last first.
     pub async fn csp_reports(&self) -> Result<Vec<StoredCspReport>, Error> {
         let action = "list browsers' reports";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let query = sqlx::query(LIST).bind(self.installation.as_str());
             let query = query.bind(before(tx.now, MAX_REPORT_AGE)).bind(most());
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(action))?;

@@ -4,7 +4,7 @@ use platform_core::control::Cursor;
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{count, number, text},
 };
@@ -38,7 +38,7 @@ impl ConsumerCursor {
 impl Store {
     /// Returns the cursors of `consumer`, one for each journal, the last changed first.
     pub async fn cursors(&self, consumer: &str) -> Result<Vec<ConsumerCursor>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(READ).bind(consumer).bind(None::<&str>).fetch_all(&self.pool).await;
             rows.map_err(failed("read a cursor"))?.iter().map(ConsumerCursor::read).collect()
         })
@@ -50,7 +50,7 @@ impl Store {
     /// # Errors
     /// [`Error::Backwards`] if the stored cursor is at a later position.
     pub async fn acknowledge(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| self.acknowledge_once(consumer, cursor).await).await
+        self.retry(async || self.acknowledge_once(consumer, cursor).await).await
     }
 
     async fn acknowledge_once(&self, consumer: &str, cursor: &Cursor) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use runner_model::lifecycle::Failure;
 use sqlx::Row;
 
 use super::{
-    FencingToken, RetryWhen, Run, Store, Tx,
+    FencingToken, Run, Store, Tx,
     error::{Error, failed},
     position::{EventCursor, RecordedPosition},
     read::Event,
@@ -68,8 +68,7 @@ impl Store {
     /// [`Error::Fenced`] if another worker has taken the run over, [`Error::TooLarge`] if an event is larger than 64
     /// KiB.
     pub async fn record_events(&self, token: &FencingToken, batch: &Batch) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             self.fence(&mut tx, token).await?;
             tx.record_events(token, batch).await?;
             tx.commit("store a run's events").await
@@ -94,8 +93,7 @@ impl Store {
     }
 
     async fn set_column(&self, token: &FencingToken, column: &RunColumn, value: &str) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             self.fence(&mut tx, token).await?;
             let update = sqlx::query(column.statement).bind(value).bind(token.run_id.as_str());
             update.execute(tx.connection()).await.map_err(failed(column.action))?;
@@ -110,7 +108,7 @@ impl Store {
     /// [`Error::Unknown`] if the run does not exist.
     pub async fn last_event(&self, run_id: &RunId) -> Result<u64, Error> {
         let action = "read the number of a run's last event";
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(LAST_EVENT).bind(run_id.as_str()).bind(self.installation.as_str());
             let row = query.fetch_optional(&self.pool).await.map_err(failed(action))?;
             let unknown = || Error::Unknown { run_id: run_id.clone() };
@@ -124,9 +122,8 @@ impl Store {
     /// # Errors
     /// [`Error::Unknown`] if the run does not exist.
     pub async fn events_after(&self, run_id: &RunId, after: u64) -> Result<(Run, Vec<Event>), Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.read(async |mut tx| {
             let action = "read a run's events";
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let found = self.find(&mut tx, run_id).await?;
             let query =
                 sqlx::query(LIST_AFTER).bind(run_id.as_str()).bind(i64::try_from(after).unwrap_or(i64::MAX));

@@ -4,7 +4,7 @@ use platform_core::id::{AccountId, RunId};
 use sqlx::Row;
 
 use super::{
-    RetryWhen, Run, Store,
+    Run, Store,
     error::{Error, failed},
     row::columns,
 };
@@ -39,8 +39,7 @@ impl Store {
             AccountScope::All => None,
             AccountScope::Only(account) => Some(account.as_str()),
         };
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let found = sqlx::query(FIND_WITHIN)
                 .bind(self.installation.as_str())
                 .bind(run_id.as_str())
@@ -59,7 +58,7 @@ impl Store {
     /// Returns the runs with ids that begin or end with `part`, the newest first, but at most `max_runs`. If `part` is
     /// a whole id, returns that one alone.
     pub async fn find_by_part(&self, part: &RunId, max_runs: u32) -> Result<Vec<RunId>, Error> {
-        self.retry(RetryWhen::Always, async |_| self.find_by_part_once(part, max_runs).await).await
+        self.retry(async || self.find_by_part_once(part, max_runs).await).await
     }
 
     async fn find_by_part_once(&self, part: &RunId, max_runs: u32) -> Result<Vec<RunId>, Error> {

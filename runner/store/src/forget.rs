@@ -12,7 +12,7 @@ use platform_core::{
 use serde_json::Value;
 
 use super::{
-    AccountScope, RetryWhen, Store, Tx,
+    AccountScope, Store, Tx,
     error::{Error, failed},
     row::{number, parsed, stored_json, text},
 };
@@ -52,8 +52,7 @@ impl Store {
     /// Removes the texts of runs that ended longer than `age` ago, as many as fit one short transaction. Returns their
     /// number.
     pub async fn forget_old(&self, age: Millis) -> Result<u64, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let too_old = tx.now.saturating_sub(i64::try_from(age.0).unwrap_or(i64::MAX));
             let rows = sqlx::query(DUE)
                 .bind(self.installation.as_str())
@@ -65,8 +64,7 @@ impl Store {
             for row in &rows {
                 tx.forget(&parsed(row, "run", |text| RunId::parse(text).ok())?).await?;
             }
-            tx.commit(ACTION).await?;
-            Ok(rows.len() as u64)
+            tx.finish(ACTION, rows.len() as u64).await
         })
         .await
     }
@@ -81,8 +79,7 @@ impl Store {
         if run.ended.is_none() {
             return Err(Error::StillActive { run_id: run_id.to_string() });
         }
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             tx.forget(run_id).await?;
             tx.commit(ACTION).await
         })
@@ -95,8 +92,7 @@ impl Store {
     /// [`Error::NoThread`] if the thread does not exist, [`Error::StillActive`] if one of its runs has not ended. Then
     /// nothing is removed.
     pub async fn remove_thread(&self, account: &AccountId, thread: &ExternalId) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let rows = sqlx::query(OF_THREAD)
                 .bind(self.installation.as_str())
                 .bind(account.as_str())

@@ -8,7 +8,7 @@ use platform_core::limit::Millis;
 use sqlx::{AssertSqlSafe, any::AnyRow};
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     backend::RowLock,
     error::{Error, failed},
     identity::{HostId, HostIdentity, Served},
@@ -86,8 +86,7 @@ impl Store {
     /// [`Error::ServesAnother`] if the store was moved to another host.
     pub async fn keep_serving(&self, span: Millis) -> Result<(), Error> {
         let action = "record that this host is active";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let this_host = self.claim_host(&mut tx, RowLock::Change).await?;
             let query = sqlx::query(RECORD_USE).bind(&this_host.name).bind(tx.now).bind(tx.after(span));
             let query = query.bind(self.installation.as_str());
@@ -99,7 +98,7 @@ impl Store {
 
     /// Returns the host that the store serves, if there is one.
     pub async fn served(&self) -> Result<Option<Served>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let row = sqlx::query(FIND).bind(self.installation.as_str()).fetch_optional(&self.pool).await;
             row.map_err(failed("read which host the store serves"))?.map(|row| Served::read(&row)).transpose()
         })
@@ -112,7 +111,7 @@ impl Store {
     /// # Errors
     /// [`Error::HostAtWork`] while the other host, one of its runs or one of its warm containers has a lease.
     pub async fn adopt(&self, host: &HostIdentity) -> Result<Adopted, Error> {
-        self.retry(RetryWhen::Always, async |_| self.adopt_once(host).await).await
+        self.retry(async || self.adopt_once(host).await).await
     }
 
     async fn adopt_once(&self, host: &HostIdentity) -> Result<Adopted, Error> {
@@ -146,8 +145,7 @@ impl Store {
         moved.execute(tx.connection()).await.map_err(failed(action))?;
         let forgotten = sqlx::query(FORGET_POOL).bind(installation);
         forgotten.execute(tx.connection()).await.map_err(failed(action))?;
-        tx.commit(action).await?;
-        Ok(Adopted::From { before, unfinished: unfinished.unsigned_abs() })
+        tx.finish(action, Adopted::From { before, unfinished: unfinished.unsigned_abs() }).await
     }
 
     /// Checks that the store serves this program's host, and lets no other program change that until `tx` ends.

@@ -1,7 +1,7 @@
 //! Orders runs, and renews and checks the leases on them. Not here: giving a worker a run that no worker holds
 //! (`claim`).
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use platform_core::{
     grant::Correlation,
@@ -135,8 +135,8 @@ impl Store {
         if new.wanted.len() > MAX_ORDER {
             return Err(Error::TooLarge { what: "the order", bytes: new.wanted.len(), most: MAX_ORDER });
         }
-        self.retry(RetryWhen::Always, async |earlier_try| self.create_once(new, claimant, earlier_try).await)
-            .await
+        let once = async |earlier_try| self.create_once(new, claimant, earlier_try).await;
+        self.retrier(Duration::ZERO).run(RetryWhen::Always, once).await
     }
 
     async fn create_once(
@@ -232,7 +232,7 @@ impl Store {
     /// # Errors
     /// [`Error::Fenced`] if another worker has taken the run over.
     pub async fn renew(&self, token: &FencingToken, span: Millis) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| self.renew_once(token, span).await).await
+        self.retry(async || self.renew_once(token, span).await).await
     }
 
     async fn renew_once(&self, token: &FencingToken, span: Millis) -> Result<(), Error> {

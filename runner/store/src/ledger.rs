@@ -15,7 +15,7 @@ use runner_model::{
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     error::{Error, failed},
     receipts::{read_call, word},
     row::{count, number, parsed, text},
@@ -165,14 +165,12 @@ impl Store {
         rows: &[SpendRow],
         terms: ComparisonTerms,
     ) -> Result<Comparison, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let mut comparison = Comparison::default();
             for row in rows {
                 self.compare_row(&mut tx, row, terms, &mut comparison).await?;
             }
-            tx.commit(ACTION).await?;
-            Ok(comparison)
+            tx.finish(ACTION, comparison).await
         })
         .await
     }

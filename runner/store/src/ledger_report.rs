@@ -7,7 +7,7 @@ use runner_model::reconciliation::Finding;
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    RetryWhen, Store, UnixMillis,
+    Store, UnixMillis,
     error::{Error, failed},
     row::{count, number, parsed, text},
 };
@@ -118,7 +118,7 @@ fn first_count(row: &AnyRow) -> Result<u64, Error> {
 impl Store {
     /// Returns the findings in `span`, with the first `max_differences` in rows and as many in receipts.
     pub async fn ledger_report(&self, span: LedgerSpan, max_differences: u32) -> Result<LedgerReport, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let mut counts: BTreeMap<_, _> = Finding::ALL.into_iter().map(|finding| (finding, 0)).collect();
             let rows = self.in_span(COUNT, span).fetch_all(&self.pool).await.map_err(failed(ACTION))?;
             for row in &rows {
@@ -143,7 +143,7 @@ impl Store {
     /// Returns the number of calls in `span` that are missing, and were not due yet at the time `earlier`.
     pub async fn newly_missing(&self, span: LedgerSpan, earlier: Option<UnixMillis>) -> Result<u64, Error> {
         let due_before = earlier.map_or(i64::MIN, |time| LedgerSpan { now: time, ..span }.due());
-        self.retry(RetryWhen::Always, async |_| self.count_missing(span, due_before).await).await
+        self.retry(async || self.count_missing(span, due_before).await).await
     }
 
     /// Counts the missing calls in `span` with receipts that were stored at `created` or later.

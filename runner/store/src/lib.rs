@@ -240,7 +240,7 @@ impl Store {
             changes: RunChanges::default(),
             host: None,
         };
-        store.retry(RetryWhen::Always, async |_| store.migrate_to_newest().await).await?;
+        store.retry(async || store.migrate_to_newest().await).await?;
         Ok(store)
     }
 
@@ -299,25 +299,16 @@ impl Store {
     pub fn metered(&self) -> StoreMetrics {
         self.meter.read()
     }
-
-    /// Repeats `operation` a few times while its failures are transient.
-    async fn retry<T, F: Future<Output = Result<T, Error>>>(
-        &self,
-        when: RetryWhen,
-        operation: impl Fn(Committed) -> F,
-    ) -> Result<T, Error> {
-        self.retrier(Duration::ZERO).run(when, operation).await
-    }
-
-    /// Returns a retrier that waits up to `max_wait` for an unavailable store.
-    fn retrier(&self, max_wait: Duration) -> Retrier<'_> {
-        Retrier { store: &self.address, meter: &self.meter, max_wait }
-    }
 }
 
 impl Tx {
     fn connection(&mut self) -> &mut AnyConnection {
         &mut self.inner
+    }
+
+    /// Commits the transaction, and returns `value`.
+    async fn finish<T>(self, action: &'static str, value: T) -> Result<T, Error> {
+        self.commit(action).await.map(|()| value)
     }
 
     async fn commit(mut self, action: &'static str) -> Result<(), Error> {

@@ -6,7 +6,7 @@ use platform_core::id::RunId;
 use sqlx::{AssertSqlSafe, Row, any::AnyRow};
 
 use super::{
-    RetryWhen, Run, Store, StoredRelay,
+    Run, Store, StoredRelay,
     error::{Error, failed},
     queue::waiting,
     row::{count, parsed},
@@ -42,7 +42,7 @@ impl Store {
         }
         let places: Vec<_> = (2..=runs.len() + 1).map(|number| format!("${number}")).collect();
         let statement = format!("{FACTS}({})", places.join(", "));
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let mut query = sqlx::query(AssertSqlSafe(statement.clone())).bind(self.installation.as_str());
             for run in runs {
                 query = query.bind(run.run_id.as_str());

@@ -10,7 +10,7 @@ use sqlx::{
 };
 
 use super::{
-    AccountScope, RetryWhen, Store, SumSpan, TimeGrid, UnixMillis,
+    AccountScope, Store, SumSpan, TimeGrid, UnixMillis,
     error::{Error, failed},
     row::{count, number, parsed, text},
 };
@@ -125,7 +125,7 @@ impl UsageSums {
 impl Store {
     /// Returns the row of `spans` spans up to now, by the store's clock.
     pub async fn grid_up_to_now(&self, span: SumSpan, spans: u32) -> Result<TimeGrid, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let now = sqlx::query_scalar(self.backend.now()).fetch_one(&self.pool).await;
             Ok(TimeGrid::up_to(UnixMillis(now.map_err(failed(ACTION))?), span, spans))
         })
@@ -172,7 +172,7 @@ impl Store {
         read: &UsageRead<'_>,
         key: impl Fn(&AnyRow) -> Result<K, Error>,
     ) -> Result<Vec<(K, UsageSums)>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = self.in_grid(read.statement, read.grid, read.scope).bind(read.max);
             let rows = query.fetch_all(&self.pool).await;
             let rows = rows.map_err(failed(ACTION))?;
@@ -189,7 +189,7 @@ impl Store {
         scope: &AccountScope,
         max: u32,
     ) -> Result<Vec<(String, u64)>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = self.in_grid(REFUSALS, grid, scope).bind(i64::from(max));
             let rows = query.fetch_all(&self.pool).await.map_err(failed(ACTION))?;
             rows.iter().map(|row| Ok((text(row, "refusal")?, count(row, "calls")?))).collect()
@@ -199,7 +199,7 @@ impl Store {
 
     /// Returns the numbers of runs within `scope` that ended, by span, state and code.
     pub async fn runs_ended(&self, grid: &TimeGrid, scope: &AccountScope) -> Result<Vec<RunsEnded>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = self.in_grid(OUTCOMES, grid, scope).bind(i64::MAX);
             let rows = query.fetch_all(&self.pool).await.map_err(failed(ACTION))?;
             let read = |row: &AnyRow| {
@@ -218,7 +218,7 @@ impl Store {
     /// Returns how long the runs within `scope` that ended had waited for a worker. A run that was started again counts
     /// with its last wait, and one that never was in the queue does not count.
     pub async fn run_waits(&self, grid: &TimeGrid, scope: &AccountScope) -> Result<RunWaits, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = self.in_grid(WAITS, grid, scope);
             let row = query.fetch_one(&self.pool).await.map_err(failed(ACTION))?;
             let mut waits = RunWaits { longest: number(&row, "longest")?, ..RunWaits::default() };

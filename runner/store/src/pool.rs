@@ -11,7 +11,7 @@ use platform_core::{
 use sqlx::any::AnyRow;
 
 use super::{
-    ResourceChange, ResourceKind, RetryWhen, Store, Tx, UnixMillis, Worker,
+    ResourceChange, ResourceKind, Store, Tx, UnixMillis, Worker,
     error::{Error, failed},
     row::{number, parsed, text},
 };
@@ -142,8 +142,7 @@ impl Store {
     /// Records that `worker` is about to create `warm`, with a lease of `span` from now. A second call changes nothing.
     pub async fn want_warm(&self, warm: &WarmContainer, worker: &Worker, span: Millis) -> Result<(), Error> {
         let action = "record a warm container";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let query = sqlx::query(WANT).bind(&warm.container).bind(self.installation.as_str());
             let query = query.bind(&warm.template).bind(warm.agent.as_str()).bind(warm.workspace.as_str());
             let query = query.bind(warm.listener.as_str()).bind(worker.to_string());
@@ -200,8 +199,7 @@ impl Store {
     /// Returns every warm container of this installation, including those removed in the last hour.
     pub async fn pool(&self) -> Result<Vec<PoolEntry>, Error> {
         let action = "list warm containers";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let now = tx.now;
             let rows = sqlx::query(ALL).bind(self.installation.as_str()).fetch_all(tx.connection()).await;
             let rows = rows.map_err(failed(action))?;
@@ -226,8 +224,7 @@ impl Store {
     /// Returns the ready containers that were created from `template`: at most 32, the oldest first.
     pub async fn warm_containers(&self, template: &str) -> Result<Vec<WarmContainer>, Error> {
         let action = "look for warm containers";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let now = tx.now;
             let query = sqlx::query(FITS).bind(self.installation.as_str());
             let rows =
@@ -244,11 +241,9 @@ impl Store {
         action: &'static str,
         change: impl AsyncFn(&mut Tx) -> Result<u64, sqlx::Error>,
     ) -> Result<u64, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let rows = change(&mut tx).await.map_err(failed(action))?;
-            tx.commit(action).await?;
-            Ok(rows)
+            tx.finish(action, rows).await
         })
         .await
     }

@@ -1,7 +1,7 @@
 //! Counts the runs that have not ended, by state, and relays by stage. Not here: waiting runs by priority (`queue`).
 
 use super::{
-    RetryWhen, Store,
+    Store,
     error::{Error, failed},
     row::{count, text},
 };
@@ -23,9 +23,8 @@ const RELAYS: &str = "SELECT stage, count(*) AS relays FROM relays WHERE install
 impl Store {
     /// Counts the runs of this installation that have not ended, and its relays.
     pub async fn present(&self) -> Result<Present, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.read(async |mut tx| {
             let action = "count runs";
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
             let query = sqlx::query(PRESENT).bind(self.installation.as_str());
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(action))?;
             let query = sqlx::query(RELAYS).bind(self.installation.as_str());

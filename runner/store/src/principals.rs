@@ -12,7 +12,7 @@ use serde::Serialize;
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{number, optional, parsed, stored_json, time},
 };
@@ -139,8 +139,7 @@ impl Store {
         let agents = list_text(new.agents.as_ref());
         let repositories = list_text(new.repositories.as_ref());
         let limits = serde_json::to_string(&new.limits).unwrap_or_default();
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             sqlx::query(ADD)
                 .bind(self.installation.as_str())
                 .bind(new.id.as_str())
@@ -161,15 +160,14 @@ impl Store {
                 return Err(principal.id_taken());
             }
             self.check_host(&mut tx).await?;
-            tx.commit(action).await?;
-            Ok(principal)
+            tx.finish(action, principal).await
         })
         .await
     }
 
     /// Returns all principals, in the order of their ids.
     pub async fn principals(&self) -> Result<Vec<Principal>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(LIST).bind(self.installation.as_str()).fetch_all(&self.pool).await;
             rows.map_err(failed("list principals"))?.iter().map(Principal::read).collect()
         })
@@ -182,8 +180,7 @@ impl Store {
     /// [`Error::NoPrincipal`] if no principal has this id, [`Error::PrincipalRevoked`] if it was revoked.
     pub async fn rotate_principal(&self, id: &PrincipalId, token: &ApiToken) -> Result<Principal, Error> {
         let action = "rotate the token of a principal";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let rotated = sqlx::query(ROTATE)
                 .bind(token.key_id().as_str())
                 .bind(token.hash().to_string())
@@ -198,8 +195,7 @@ impl Store {
                 return Err(Error::PrincipalRevoked { principal: id.clone() });
             }
             self.check_host(&mut tx).await?;
-            tx.commit(action).await?;
-            Ok(principal)
+            tx.finish(action, principal).await
         })
         .await
     }
@@ -210,14 +206,12 @@ impl Store {
     /// [`Error::NoPrincipal`] if no principal has this id.
     pub async fn revoke_principal(&self, id: &PrincipalId) -> Result<Principal, Error> {
         let action = "revoke a principal";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let query = sqlx::query(REVOKE).bind(tx.now).bind(self.installation.as_str()).bind(id.as_str());
             query.execute(tx.connection()).await.map_err(failed(action))?;
             let principal = self.find_principal(&mut tx, id).await?;
             self.check_host(&mut tx).await?;
-            tx.commit(action).await?;
-            Ok(principal)
+            tx.finish(action, principal).await
         })
         .await
     }
@@ -225,7 +219,7 @@ impl Store {
     /// Returns the principal that `token` identifies; `None` if it identifies none, or a revoked one. Stores its use,
     /// at most once a minute.
     pub async fn authenticate(&self, token: &ApiToken) -> Result<Option<Principal>, Error> {
-        self.retry(RetryWhen::Always, async |_| self.authenticate_once(token).await).await
+        self.retry(async || self.authenticate_once(token).await).await
     }
 
     async fn authenticate_once(&self, token: &ApiToken) -> Result<Option<Principal>, Error> {
@@ -259,7 +253,7 @@ impl Store {
 
     /// Returns whether the token with this key id still identifies a principal.
     pub async fn is_key_valid(&self, key_id: &KeyId) -> Result<bool, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query_scalar(IS_VALID).bind(self.installation.as_str()).bind(key_id.as_str());
             let found: i64 = query.fetch_one(&self.pool).await.map_err(failed("check a token"))?;
             Ok(found > 0)

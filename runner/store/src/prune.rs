@@ -10,7 +10,7 @@ use platform_core::{
 use sqlx::Row;
 
 use super::{
-    RetryWhen, Store, Tx,
+    Store, Tx,
     error::{Error, failed},
     row::parsed,
 };
@@ -58,7 +58,7 @@ impl Store {
     /// Removes events of ended runs beyond `keep`, as many as fit one short transaction. Returns zeros if nothing is
     /// left to remove. Concurrent calls are safe.
     pub async fn prune(&self, keep: Keep) -> Result<Pruned, Error> {
-        self.retry(RetryWhen::Always, async |_| self.prune_once(keep).await).await
+        self.retry(async || self.prune_once(keep).await).await
     }
 
     async fn prune_once(&self, keep: Keep) -> Result<Pruned, Error> {
@@ -74,8 +74,7 @@ impl Store {
             pruned.runs += 1;
             pruned.events += removed.map_err(failed(ACTION))?.rows_affected();
         }
-        tx.commit(ACTION).await?;
-        Ok(pruned)
+        tx.finish(ACTION, pruned).await
     }
 
     /// Returns the runs to prune, in the order in which they ended.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sqlx::Row;
 
 use super::{
-    RetryWhen, Run, Store, Tx, UnixMillis,
+    Run, Store, Tx, UnixMillis,
     error::{Error, failed},
     queue_full::QueueBound,
     row::{count, rank},
@@ -95,8 +95,7 @@ impl Store {
     /// Returns the state of the queue.
     pub async fn queue(&self) -> Result<Queue, Error> {
         let action = "read the queue";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let query = sqlx::query(QUEUE).bind(self.installation.as_str());
             let row = query.fetch_one(tx.connection()).await.map_err(failed(action))?;
             let oldest: Option<i64> = row.try_get("since").map_err(failed(action))?;
@@ -118,7 +117,7 @@ impl Store {
         if run.state != State::Queued || run.lease.is_some() {
             return Ok(None);
         }
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let ahead = sqlx::query(AHEAD)
                 .bind(self.installation.as_str())
                 .bind(run.account.as_str())
@@ -135,8 +134,7 @@ impl Store {
     pub async fn queue_position(&self, run: &Run) -> Result<Option<QueuePosition>, Error> {
         let Some(ahead) = self.ahead(run).await? else { return Ok(None) };
         let action = "read the queue position of a run";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let held = sqlx::query(HELD).bind(self.installation.as_str());
             let held = held.fetch_one(tx.connection()).await.map_err(failed(action))?;
             let (waiting, _) = self.waiting(&mut tx, &run.account).await?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    EventCursor, Resource, RetryWhen, Run, Store, Tx, UnixMillis,
+    EventCursor, Resource, Run, Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{columns, count, number, stored_json, text},
 };
@@ -144,7 +144,7 @@ const READ: &str = "read a run";
 impl Store {
     /// Returns at most `max_runs` runs that match `filter`, the newest first.
     pub async fn list(&self, filter: &Filter, max_runs: u32) -> Result<Page, Error> {
-        self.retry(RetryWhen::Always, async |_| self.list_once(filter, max_runs).await).await
+        self.retry(async || self.list_once(filter, max_runs).await).await
     }
 
     async fn list_once(&self, filter: &Filter, max_runs: u32) -> Result<Page, Error> {
@@ -176,8 +176,7 @@ impl Store {
     /// Returns at most `max_runs` of the runs that a worker of any process holds, in no order.
     pub async fn held_runs(&self, max_runs: u32) -> Result<Vec<Run>, Error> {
         let action = "list the runs that workers hold";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let query = sqlx::query(LIST_HELD).bind(self.installation.as_str()).bind(i64::from(max_runs));
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(action))?;
             let now = tx.now;
@@ -192,11 +191,9 @@ impl Store {
     /// # Errors
     /// [`Error::Unknown`] if the run does not exist.
     pub async fn run(&self, run_id: &RunId) -> Result<Run, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let run = self.find(&mut tx, run_id).await?;
-            tx.commit("look for a run").await?;
-            Ok(run)
+            tx.finish("look for a run", run).await
         })
         .await
     }
@@ -206,7 +203,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unknown`] if the run does not exist.
     pub async fn order(&self, run_id: &RunId) -> Result<String, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query_scalar(ORDER).bind(run_id.as_str()).bind(self.installation.as_str());
             let order = query.fetch_optional(&self.pool).await.map_err(failed("read the order of a run"))?;
             order.ok_or_else(|| Error::Unknown { run_id: run_id.clone() })
@@ -219,11 +216,9 @@ impl Store {
     /// # Errors
     /// [`Error::Unknown`] if the run does not exist.
     pub async fn record(&self, run_id: &RunId) -> Result<Record, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let record = self.read_record(&mut tx, run_id).await?;
-            tx.commit(READ).await?;
-            Ok(record)
+            tx.finish(READ, record).await
         })
         .await
     }
@@ -233,8 +228,7 @@ impl Store {
     /// # Errors
     /// [`Error::Unknown`] if the run does not exist.
     pub async fn history(&self, run_id: &RunId) -> Result<RunHistory, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let record = self.read_record(&mut tx, run_id).await?;
             let events = sqlx::query(EVENTS).bind(run_id.as_str()).fetch_all(tx.connection()).await;
             let events = events.map_err(failed(READ))?;

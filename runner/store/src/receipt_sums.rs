@@ -7,7 +7,7 @@ use serde::Serialize;
 use sqlx::AssertSqlSafe;
 
 use super::{
-    RetryWhen, Run, Store,
+    Run, Store,
     error::{Error, failed},
     row::{count, number, parsed},
 };
@@ -46,7 +46,7 @@ impl Store {
              WHERE receipts.installation = $1 AND receipts.run IN ({}) GROUP BY receipts.run",
             places.join(", ")
         );
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let mut query = sqlx::query(AssertSqlSafe(statement.clone())).bind(self.installation.as_str());
             for run in &runs {
                 query = query.bind(*run);

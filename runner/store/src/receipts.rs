@@ -15,7 +15,7 @@ use runner_model::receipt::{
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    Month, RetryWhen, Store, Tx, UnixMillis,
+    Month, Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{count, number, parsed, stored_json},
 };
@@ -138,7 +138,7 @@ impl Store {
         filter: &ReceiptFilter,
         max_receipts: u32,
     ) -> Result<Vec<StoredReceipt>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(LIST)
                 .bind(self.installation.as_str())
                 .bind(filter.account.as_ref().map(AccountId::as_str))

@@ -6,7 +6,7 @@ use platform_core::limit::Millis;
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis, Worker,
+    Store, Tx, UnixMillis, Worker,
     error::{Error, failed},
     ledger::EarlierPass,
     row::time,
@@ -109,8 +109,7 @@ impl LedgerProgress {
 impl Store {
     /// Takes the lease on the ledger for `span`, unless another process has it.
     pub async fn lease_ledger(&self, holder: &Worker, span: Millis) -> Result<LedgerLease, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let taken = sqlx::query(TAKE)
                 .bind(self.installation.as_str())
                 .bind(holder.to_string())
@@ -124,16 +123,14 @@ impl Store {
             }
             let row = sqlx::query(FIND).bind(self.installation.as_str()).fetch_one(tx.connection()).await;
             let progress = LedgerProgress::read(&row.map_err(failed(ACTION))?, tx.now)?;
-            tx.commit(ACTION).await?;
-            Ok(LedgerLease::Taken(progress))
+            tx.finish(ACTION, LedgerLease::Taken(progress)).await
         })
         .await
     }
 
     /// Records that a pass begins, which reads rows of calls from `from` on.
     pub async fn begin_ledger_pass(&self, holder: &Worker, from: UnixMillis) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let begun = sqlx::query(BEGIN).bind(from.0).bind(tx.now).bind(self.installation.as_str());
             begun.bind(holder.to_string()).execute(tx.connection()).await.map_err(failed(ACTION))?;
             tx.commit(ACTION).await
@@ -148,8 +145,7 @@ impl Store {
         position: UnixMillis,
         span: Millis,
     ) -> Result<LedgerAdvance, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let advanced = sqlx::query(ADVANCE)
                 .bind(position.0)
                 .bind(tx.after(span))
@@ -158,8 +154,11 @@ impl Store {
                 .execute(tx.connection())
                 .await
                 .map_err(failed(ACTION))?;
-            tx.commit(ACTION).await?;
-            Ok(if advanced.rows_affected() > 0 { LedgerAdvance::Recorded } else { LedgerAdvance::Lost })
+            tx.finish(
+                ACTION,
+                if advanced.rows_affected() > 0 { LedgerAdvance::Recorded } else { LedgerAdvance::Lost },
+            )
+            .await
         })
         .await
     }
@@ -182,8 +181,7 @@ impl Store {
         holder: &Worker,
         unread: UnixMillis,
     ) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let cover = sqlx::query(cover).bind(self.installation.as_str()).bind(holder.to_string());
             cover.bind(unread.0).execute(tx.connection()).await.map_err(failed(ACTION))?;
             self.give_lease_back(tx, release, holder).await
@@ -193,7 +191,7 @@ impl Store {
 
     /// Gives the lease back. A pass that was begun can be resumed.
     pub async fn release_ledger(&self, holder: &Worker) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let tx = self.begin().await?;
             self.give_lease_back(tx, RELEASE, holder).await
         })
@@ -213,8 +211,7 @@ impl Store {
 
     /// Returns the last pass that was completed and left no gap; `None` before the first.
     pub async fn last_ledger_pass(&self) -> Result<Option<LastLedgerPass>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let found = sqlx::query(FIND).bind(self.installation.as_str());
             let found = found.fetch_optional(tx.connection()).await.map_err(failed(ACTION))?;
             let at = found.map(|row| time(&row, "completed")).transpose()?.flatten();
@@ -228,7 +225,7 @@ impl Store {
 
     /// Returns the time of the first call with a receipt stored since `since` and without a row yet.
     pub async fn earliest_open_call(&self, since: UnixMillis) -> Result<Option<UnixMillis>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let row = sqlx::query(EARLIEST_OPEN).bind(self.installation.as_str()).bind(since.0);
             let row = row.fetch_one(&self.pool).await.map_err(failed(ACTION))?;
             time(&row, "called")

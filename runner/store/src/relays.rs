@@ -10,7 +10,7 @@ use platform_core::{
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{count, number, parsed, storable, text, time},
 };
@@ -103,8 +103,7 @@ impl Store {
     /// # Errors
     /// [`Error::BranchTaken`] if another account has used the branch. Then nothing is stored.
     pub async fn add_relay(&self, new: &NewRelay) -> Result<StoredRelay, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             self.lock_orders(&mut tx).await?;
             tx.check_owner(self.installation.as_str(), new).await?;
             tx.insert_relay(self.installation.as_str(), new).await?;
@@ -124,8 +123,7 @@ impl Store {
         relay: &StoredRelay,
         progress: &RelayProgress,
     ) -> Result<StoredRelay, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let due = progress.due_in.map(|due_in| tx.now.saturating_add_unsigned(due_in.0));
             let changed = sqlx::query(CHANGE)
                 .bind(progress.stage)
@@ -146,15 +144,14 @@ impl Store {
                 });
             let stored = stored.filter(|_| is_stored);
             let stored = stored.ok_or_else(|| Error::RelayChanged { run_id: relay.run_id.clone() })?;
-            tx.commit(ACTION).await?;
-            Ok(stored)
+            tx.finish(ACTION, stored).await
         })
         .await
     }
 
     /// Returns the relay of the last attempt of `run_id` that has one.
     pub async fn relay(&self, run_id: &RunId) -> Result<Option<StoredRelay>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(OF_RUN).bind(run_id.as_str()).bind(self.installation.as_str());
             let row = query.fetch_optional(&self.pool).await.map_err(failed(READ))?;
             row.map(|row| StoredRelay::read(&row)).transpose()
@@ -164,19 +161,16 @@ impl Store {
 
     /// Returns the relay of the attempt `attempt` of `run_id`.
     pub async fn relay_of(&self, run_id: &RunId, attempt: u32) -> Result<Option<StoredRelay>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let stored = tx.find_relay(self.installation.as_str(), run_id, attempt).await?;
-            tx.commit(READ).await?;
-            Ok(stored)
+            tx.finish(READ, stored).await
         })
         .await
     }
 
     /// Returns at most `max_relays` that any process may continue now, those that have waited longest first.
     pub async fn due_relays(&self, max_relays: u32) -> Result<Vec<StoredRelay>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let query =
                 sqlx::query(DUE).bind(self.installation.as_str()).bind(tx.now).bind(i64::from(max_relays));
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(READ))?;

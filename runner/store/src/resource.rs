@@ -6,7 +6,7 @@ use serde::Serialize;
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, Tx,
+    Store, Tx,
     error::{Error, failed},
     row::{Run, count, number, optional, parsed, storable, text},
     time::UnixMillis,
@@ -193,7 +193,7 @@ impl Resource {
 impl Store {
     /// Returns the resources of all runs that may still exist.
     pub async fn unremoved_resources(&self) -> Result<Vec<Resource>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(LEFT).bind(self.installation.as_str()).fetch_all(&self.pool).await;
             rows.map_err(failed("list resources"))?.iter().map(Resource::read).collect()
         })
@@ -202,7 +202,7 @@ impl Store {
 
     /// Returns every resource of this kind and name, of any run; includes removed ones.
     pub async fn resources_named(&self, kind: ResourceKind, name: &str) -> Result<Vec<Resource>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(NAMED).bind(kind.name()).bind(name).bind(self.installation.as_str());
             let rows = query.fetch_all(&self.pool).await;
             rows.map_err(failed("look for resources"))?.iter().map(Resource::read).collect()
@@ -215,12 +215,10 @@ impl Store {
     /// # Errors
     /// [`Error::Unknown`] if the run does not exist.
     pub async fn run_with_resources(&self, run_id: &RunId) -> Result<(Run, Vec<Resource>), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let run = self.find(&mut tx, run_id).await?;
             let resources = tx.resources(run_id.as_str()).await?;
-            tx.commit("list resources").await?;
-            Ok((run, resources))
+            tx.finish("list resources", (run, resources)).await
         })
         .await
     }
@@ -231,8 +229,7 @@ impl Store {
     /// # Errors
     /// [`Error::NotOver`] if the run has not ended, or has wanted the resource again.
     pub async fn mark_removed(&self, resource: &Resource) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let query = sqlx::query(REMOVED).bind(tx.now).bind(&resource.run_id).bind(resource.kind.name());
             let query = query.bind(&resource.name).bind(i64::try_from(resource.epoch).unwrap_or(i64::MAX));
             let changed = query.bind(self.installation.as_str()).execute(tx.connection()).await;

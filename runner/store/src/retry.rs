@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use platform_runtime::{report, retry::Transient};
 
 use super::{
+    Store, Tx,
     error::{Committed, Error},
     meter::Meter,
 };
@@ -34,6 +35,45 @@ pub(super) struct Retrier<'s> {
     pub(super) meter: &'s Meter,
     /// Time during which an operation is retried while the store is unavailable; zero for only the first four retries.
     pub(super) max_wait: Duration,
+}
+
+impl Store {
+    /// Gives `work` a transaction that sees one state of the store. Repeats both after transient failures.
+    pub(super) async fn read<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        work: impl Fn(Tx) -> F,
+    ) -> Result<T, Error> {
+        self.retry(async || work(self.begin_with(self.backend.begin_snapshot()).await?).await).await
+    }
+
+    /// Gives idempotent `work` a transaction that may write. Repeats both after transient failures.
+    pub(super) async fn write<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        work: impl Fn(Tx) -> F,
+    ) -> Result<T, Error> {
+        self.retry(async || work(self.begin().await?).await).await
+    }
+
+    /// Repeats an idempotent `operation` a few times while its failures are transient.
+    pub(super) async fn retry<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        operation: impl Fn() -> F,
+    ) -> Result<T, Error> {
+        self.retrier(Duration::ZERO).run(RetryWhen::Always, |_| operation()).await
+    }
+
+    /// Repeats an `operation` that is not idempotent: only while it was certainly not committed.
+    pub(super) async fn retry_unless_done<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        operation: impl Fn() -> F,
+    ) -> Result<T, Error> {
+        self.retrier(Duration::ZERO).run(RetryWhen::UnlessDone, |_| operation()).await
+    }
+
+    /// Returns a retrier that waits up to `max_wait` for an unavailable store.
+    pub(super) fn retrier(&self, max_wait: Duration) -> Retrier<'_> {
+        Retrier { store: &self.address, meter: &self.meter, max_wait }
+    }
 }
 
 impl Retrier<'_> {

@@ -9,7 +9,7 @@ use runner_model::principal::{BrowserSessionHash, KeyId, SignInCodeHash};
 use sqlx::any::AnyRow;
 
 use super::{
-    Principal, RetryWhen, Store, Tx,
+    Principal, Store, Tx,
     browser_sessions::before,
     error::{Error, failed},
     principals::FIND_BY_KEY,
@@ -37,8 +37,7 @@ impl Store {
     /// If the store fails, or serves another host.
     pub async fn add_sign_in_link(&self, key_id: &KeyId, hash: &SignInCodeHash) -> Result<(), Error> {
         let action = "add a link to sign in";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             self.end_expired_links(&mut tx).await?;
             let add = sqlx::query(ADD).bind(self.installation.as_str()).bind(hash.as_str());
             let add = add.bind(key_id.as_str()).bind(tx.now);
@@ -62,8 +61,7 @@ impl Store {
         session: &BrowserSessionHash,
     ) -> Result<Option<Principal>, Error> {
         let action = "sign in with a link";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             self.end_expired_links(&mut tx).await?;
             let began = match self.take_link(&mut tx, code).await? {
                 Some(row) => Some(row),
@@ -78,8 +76,7 @@ impl Store {
                 self.insert_browser_session(&mut tx, &principal.key_id, session).await?;
             }
             self.check_host(&mut tx).await?;
-            tx.commit(action).await?;
-            Ok(principal)
+            tx.finish(action, principal).await
         })
         .await
     }

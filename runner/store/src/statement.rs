@@ -12,7 +12,7 @@ use platform_core::{
 use runner_model::receipt::{Receipt, ReceiptKind};
 
 use super::{
-    Month, RetryWhen, Store, StoredReceipt, TopUp, Tx,
+    Month, Store, StoredReceipt, TopUp, Tx,
     error::{Error, failed},
 };
 
@@ -90,8 +90,7 @@ impl StatementLine {
 impl Store {
     /// Returns the statement of `account` for `month`.
     pub async fn statement(&self, account: &AccountId, month: Month) -> Result<Statement, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let opening: i64 = sqlx::query_scalar(OPENING)
                 .bind(self.installation.as_str())
                 .bind(account.as_str())
@@ -109,8 +108,11 @@ impl Store {
                 .map_err(failed(ACTION))?;
             let top_ups = top_ups.iter().map(TopUp::read).collect::<Result<_, _>>()?;
             let lines = tx.statement_lines(self.installation.as_str(), account, month).await?;
-            tx.commit(ACTION).await?;
-            Ok(Statement { account: account.clone(), month, opening: Credits(opening), top_ups, lines })
+            tx.finish(
+                ACTION,
+                Statement { account: account.clone(), month, opening: Credits(opening), top_ups, lines },
+            )
+            .await
         })
         .await
     }

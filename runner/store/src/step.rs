@@ -1,5 +1,7 @@
 //! Stores a run's steps: a transition, with its resource changes and events, in one transaction.
 
+use std::time::Duration;
+
 use platform_core::{control::Usage, event::Phase, limit::ByteSize};
 use platform_runtime::retry::Transient;
 use runner_model::{
@@ -97,8 +99,7 @@ impl Store {
     /// [`Error::NotWarm`] if another run claimed the warm container first, [`Error::ThreadWorkspaceTaken`] if another run
     /// has the workspace. Then nothing has changed.
     pub async fn step(&self, token: &FencingToken, step: &Step) -> Result<Run, Error> {
-        self.retry(RetryWhen::Always, async |earlier_try| self.step_once(token, step, earlier_try).await)
-            .await
+        self.step_within(Duration::ZERO, token, step).await
     }
 
     /// Stores a step, and waits up to five minutes for an unavailable store. The run cannot continue without the step,
@@ -107,10 +108,12 @@ impl Store {
     /// # Errors
     /// The same as [`Store::step`].
     pub async fn insist(&self, token: &FencingToken, step: &Step) -> Result<Run, Error> {
-        let retrier = self.retrier(Error::RETRY_TIMEOUT);
-        retrier
-            .run(RetryWhen::Always, async |earlier_try| self.step_once(token, step, earlier_try).await)
-            .await
+        self.step_within(Error::RETRY_TIMEOUT, token, step).await
+    }
+
+    async fn step_within(&self, max_wait: Duration, token: &FencingToken, step: &Step) -> Result<Run, Error> {
+        let once = async |earlier_try| self.step_once(token, step, earlier_try).await;
+        self.retrier(max_wait).run(RetryWhen::Always, once).await
     }
 
     async fn step_once(
@@ -147,8 +150,7 @@ impl Store {
         for change in &step.changes {
             tx.store_change(&run, change).await?;
         }
-        tx.commit("take a step of a run").await?;
-        Ok(run)
+        tx.finish("take a step of a run", run).await
     }
 
     /// Starts the next attempt of an ended run: puts it into the queue again, for any worker.
@@ -157,7 +159,7 @@ impl Store {
     /// [`Error::Illegal`] if the run has not ended, [`Error::Full`] if the queue is full, and the errors of
     /// [`Store::step`].
     pub async fn restart(&self, token: &FencingToken) -> Result<Run, Error> {
-        self.retry(RetryWhen::UnlessDone, async |_| self.restart_once(token).await).await
+        self.retry_unless_done(async || self.restart_once(token).await).await
     }
 
     async fn restart_once(&self, token: &FencingToken) -> Result<Run, Error> {
@@ -177,8 +179,7 @@ impl Store {
         tx.append(&token.run_id, &[status_event(Phase::Queued)]).await?;
         tx.changed.states.push(token.run_id.clone());
         let run = self.find(&mut tx, &token.run_id).await?;
-        tx.commit("restart a run").await?;
-        Ok(run)
+        tx.finish("restart a run", run).await
     }
 
     /// Records the usage of a run for which it was unknown at the end. Needs no lease, because the run has ended. Has
@@ -187,8 +188,7 @@ impl Store {
     /// # Errors
     /// If the database fails.
     pub async fn correct_usage(&self, token: &FencingToken, usage: &Usage) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let query =
                 sqlx::query(SET_USAGE).bind(serde_json::to_string(usage).ok()).bind(token.run_id.as_str());
             let query = query.bind(self.installation.as_str());

@@ -11,7 +11,7 @@ use serde::Serialize;
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{count, number, parsed, text, time},
 };
@@ -100,18 +100,16 @@ impl Store {
         attempt: u32,
         id: &str,
     ) -> Result<Option<StoredToolCall>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let stored = self.find_tool_call(&mut tx, run_id, attempt, id).await?;
-            tx.commit(READ).await?;
-            Ok(stored)
+            tx.finish(READ, stored).await
         })
         .await
     }
 
     /// Returns the calls of all attempts of `run_id`, the oldest first.
     pub async fn tool_calls(&self, run_id: &RunId) -> Result<Vec<StoredToolCall>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(OF_RUN).bind(run_id.as_str()).bind(self.installation.as_str());
             let rows = query.fetch_all(&self.pool).await.map_err(failed(READ))?;
             rows.iter().map(StoredToolCall::read).collect()
@@ -127,7 +125,7 @@ impl Store {
         max_calls: u32,
     ) -> Result<Vec<StoredToolCall>, Error> {
         let (began, call) = after.map_or((i64::MIN, ""), |place| (place.began.0, place.call.as_str()));
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(OF_RUN_AFTER).bind(run_id.as_str()).bind(self.installation.as_str());
             let query = query.bind(began).bind(call).bind(i64::from(max_calls));
             let rows = query.fetch_all(&self.pool).await.map_err(failed(READ))?;
@@ -138,7 +136,7 @@ impl Store {
 
     /// Returns the number of calls of `run_id` in each state that some are in.
     pub async fn tool_call_counts(&self, run_id: &RunId) -> Result<Vec<(ToolCallState, u64)>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(COUNTS).bind(run_id.as_str()).bind(self.installation.as_str());
             let rows = query.fetch_all(&self.pool).await.map_err(failed(READ))?;
             let of = |row| Ok((parsed(row, "state", ToolCallState::of_word)?, count(row, "calls")?));

@@ -4,7 +4,7 @@ use platform_core::id::{AccountId, ExternalId};
 use sqlx::any::AnyRow;
 
 use super::{
-    RetryWhen, Store, UnixMillis,
+    Store, UnixMillis,
     error::{Error, failed},
     row::{count, number, parsed, text},
 };
@@ -43,7 +43,7 @@ impl Store {
         before: Option<&(UnixMillis, ExternalId)>,
         most: u32,
     ) -> Result<Vec<Thread>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let rows = sqlx::query(LIST)
                 .bind(self.installation.as_str())
                 .bind(account.as_str())

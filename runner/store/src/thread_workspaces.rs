@@ -7,7 +7,7 @@
 use platform_core::id::{AccountId, AgentId, ExternalId, RunId, WorkspaceId};
 
 use super::{
-    ResourceState, RetryWhen, Store, Tx,
+    ResourceState, Store, Tx,
     error::{Error, failed},
     resource::state_of,
     row::parsed,
@@ -107,7 +107,7 @@ impl Store {
     /// Returns the workspace of a thread and an agent; `None` if it has none.
     pub async fn thread_workspace(&self, key: &ThreadWorkspaceKey) -> Result<Option<ThreadWorkspace>, Error> {
         let action = "look for the workspace of a thread";
-        self.retry(RetryWhen::Always, async |_| {
+        self.retry(async || {
             let query = sqlx::query(FIND).bind(self.installation.as_str()).bind(key.account.as_str());
             let query = query.bind(key.thread.as_str()).bind(key.agent.as_str());
             let row = query.fetch_optional(&self.pool).await.map_err(failed(action))?;
@@ -132,8 +132,7 @@ impl Store {
     ) -> Result<bool, Error> {
         let action = "take a workspace from its thread";
         let installation = self.installation.as_str();
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             if let Some(run_id) = run_id {
                 let lock = sqlx::query(LOCK_ENDED).bind(run_id.as_str()).bind(installation);
                 let locked = lock.execute(tx.connection()).await.map_err(failed(action))?;
@@ -147,8 +146,7 @@ impl Store {
             let held = sqlx::query_scalar(IS_HELD).bind(installation).bind(workspace.as_str());
             let held: i64 = held.fetch_one(tx.connection()).await.map_err(failed(action))?;
             self.check_host(&mut tx).await?;
-            tx.commit(action).await?;
-            Ok(held == 0)
+            tx.finish(action, held == 0).await
         })
         .await
     }

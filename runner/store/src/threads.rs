@@ -8,7 +8,7 @@ use platform_core::id::{AccountId, ExternalId, RunId};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    RetryWhen, Run, Store, Tx,
+    Run, Store, Tx,
     error::{Error, failed},
     row::{columns, number, storable, text},
 };
@@ -99,11 +99,9 @@ impl Store {
         account: &AccountId,
         thread: &ExternalId,
     ) -> Result<Option<ThreadTurn>, Error> {
-        let last = self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        let last = self.read(async |mut tx| {
             let last = tx.last_turn(self.installation.as_str(), account, thread).await?;
-            tx.commit("read a thread").await?;
-            Ok(last)
+            tx.finish("read a thread", last).await
         });
         match last.await? {
             Some(last) => self.find_turn(account, thread, &last.run_id).await,
@@ -119,8 +117,7 @@ impl Store {
         id: &str,
     ) -> Result<Option<ThreadTurn>, Error> {
         let action = "find a turn of a thread";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let row = sqlx::query(FIND)
                 .bind(self.installation.as_str())
                 .bind(account.as_str())
@@ -130,8 +127,7 @@ impl Store {
                 .await
                 .map_err(failed(action))?;
             let turn = row.map(|row| ThreadTurn::read(&row, tx.now)).transpose()?;
-            tx.commit(action).await?;
-            Ok(turn)
+            tx.finish(action, turn).await
         })
         .await
     }
@@ -145,8 +141,7 @@ impl Store {
         most: u32,
     ) -> Result<Vec<ThreadTurn>, Error> {
         let action = "read a thread";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let rows = sqlx::query(PATH)
                 .bind(self.installation.as_str())
                 .bind(account.as_str())

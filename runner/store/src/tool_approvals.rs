@@ -9,7 +9,7 @@ use platform_core::{
 };
 
 use super::{
-    AccountScope, RetryWhen, Run, Store, Tx,
+    AccountScope, Run, Store, Tx,
     error::{Error, failed},
     row::storable,
     stored_tool_calls::StoredToolCall,
@@ -129,11 +129,10 @@ impl Store {
         decision: &ToolDecision,
     ) -> Result<StoredToolCall, DecideError> {
         // A try may have decided although its answer was lost. The second one would say that another person had.
-        let decided = self.retry(RetryWhen::UnlessDone, async |_| {
+        let decided = self.retry_unless_done(async || {
             let mut tx = self.begin().await?;
             let decided = self.decide(&mut tx, run, call_id, decision).await?;
-            tx.commit(ACTION).await?;
-            Ok(decided)
+            tx.finish(ACTION, decided).await
         });
         decided.await?
     }
@@ -191,8 +190,7 @@ impl Store {
         step: ToolCallMove,
         withdrawal: &Withdrawal,
     ) -> Result<StoredToolCall, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let [from, or] = step.sources();
             let denied = sqlx::query(DENY)
                 .bind(step.target().word())
@@ -211,8 +209,7 @@ impl Store {
             if denied.rows_affected() > 0 {
                 tx.report_tool_call(&call, None).await?;
             }
-            tx.commit(ACTION).await?;
-            Ok(call)
+            tx.finish(ACTION, call).await
         })
         .await
     }
@@ -223,7 +220,7 @@ impl Store {
     /// If the store fails. The tool may not act then.
     pub async fn begin_approved_tool_call(&self, new: &NewToolCall) -> Result<bool, Error> {
         // The tool acts once: a second try could not tell whether the first one was another process's.
-        self.retry(RetryWhen::UnlessDone, async |_| {
+        self.retry_unless_done(async || {
             let mut tx = self.begin().await?;
             let [from, or] = ToolCallMove::Begin.sources();
             let begun = sqlx::query(BEGIN)
@@ -240,8 +237,7 @@ impl Store {
             if let Some(call) = call.filter(|_| has_begun) {
                 tx.report_tool_call(&call, None).await?;
             }
-            tx.commit(ACTION).await?;
-            Ok(has_begun)
+            tx.finish(ACTION, has_begun).await
         })
         .await
     }
@@ -249,8 +245,7 @@ impl Store {
     /// Ends all calls that other processes than `owner` left: denied before they began, else of unknown outcome. Of the
     /// processes that execute host tools of an installation, one is alive. Returns the calls.
     pub async fn settle_abandoned_tool_calls(&self, owner: &str) -> Result<Vec<StoredToolCall>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let [from, or] = ToolCallMove::Withdraw.sources();
             let denied = sqlx::query(ABANDON)
                 .bind(ToolCallMove::Withdraw.target().word())
@@ -274,8 +269,7 @@ impl Store {
             for call in &calls {
                 tx.report_tool_call(call, None).await?;
             }
-            tx.commit(ACTION).await?;
-            Ok(calls)
+            tx.finish(ACTION, calls).await
         })
         .await
     }
@@ -304,8 +298,7 @@ impl Store {
         run_id: Option<&RunId>,
         max_calls: u32,
     ) -> Result<Vec<StoredToolCall>, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin_with(self.backend.begin_snapshot()).await?;
+        self.read(async |mut tx| {
             let query = sqlx::query(WAITING).bind(self.installation.as_str()).bind(tx.now);
             let query = query.bind(account).bind(run_id.map(RunId::as_str)).bind(i64::from(max_calls));
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(READ))?;

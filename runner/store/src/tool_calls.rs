@@ -15,7 +15,7 @@ use platform_core::{
 };
 
 use super::{
-    RetryWhen, Store, Tx,
+    Store, Tx,
     error::{Error, failed},
     row::storable,
     stored_tool_calls::StoredToolCall,
@@ -134,7 +134,7 @@ impl Store {
         wait: Option<&ApprovalWait>,
     ) -> Result<ToolCallBegun, Error> {
         // A try may have stored the row although its answer was lost. To begin on the row would begin twice.
-        self.retry(RetryWhen::UnlessDone, async |_| {
+        self.retry_unless_done(async || {
             let mut tx = self.begin().await?;
             let is_new = tx.add_tool_call(self.installation.as_str(), new, wait).await?;
             let is_lost = !is_new && tx.lose_tool_call(new).await?;
@@ -156,8 +156,7 @@ impl Store {
 
     /// Stores the end of a call that `new` began. Changes nothing if it has ended.
     pub async fn end_tool_call(&self, new: &NewToolCall, end: &ToolCallEnd) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             if tx.end_tool_call(new, end).await? {
                 let stored = self.find_tool_call(&mut tx, &new.run_id, new.attempt, &new.id).await?;
                 if let Some(stored) = stored {
@@ -177,8 +176,7 @@ impl Store {
         end: &ToolCallEnd,
         millis: u64,
     ) -> Result<(), Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             if let Some(new) = self.add_ended_tool_call(&mut tx, new).await? {
                 let began = tx.now.saturating_sub_unsigned(millis);
                 let query = sqlx::query(BEGAN).bind(began).bind(new.run_id.as_str());

@@ -8,7 +8,7 @@ use serde::Serialize;
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    RetryWhen, Store, Tx, UnixMillis,
+    Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{number, parsed},
 };
@@ -77,8 +77,7 @@ impl Store {
     /// # Errors
     /// [`Error::TopUpExists`] if the key belongs to a top-up of other credits or another account.
     pub async fn add_top_up(&self, new: &NewTopUp) -> Result<TopUpAdded, Error> {
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let is_new = tx.insert_top_up(self.installation.as_str(), new).await?;
             let stored = tx.find_top_up(self.installation.as_str(), &new.key).await?;
             let NewTopUp { account, credits, .. } = &stored.top_up;
@@ -93,8 +92,7 @@ impl Store {
                 return Ok(TopUpAdded::Before(stored));
             }
             tx.move_balance(&self.installation, account, *credits).await?;
-            tx.commit(ACTION).await?;
-            Ok(TopUpAdded::New(stored))
+            tx.finish(ACTION, TopUpAdded::New(stored)).await
         })
         .await
     }

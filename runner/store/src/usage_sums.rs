@@ -14,7 +14,7 @@ use runner_model::receipt::{ChargeReason, Receipt, ReceiptKind};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    RetryWhen, Store, SumSpan, Tx, UnixMillis,
+    Store, SumSpan, Tx, UnixMillis,
     error::{Error, failed},
 };
 
@@ -104,8 +104,7 @@ impl Store {
     /// Removes sums of short spans that no overview shows any more. Returns their number. Sums of days stay.
     pub async fn remove_old_sums(&self) -> Result<u64, Error> {
         let action = "remove old sums";
-        self.retry(RetryWhen::Always, async |_| {
-            let mut tx = self.begin().await?;
+        self.write(async |mut tx| {
             let mut removed = 0;
             for span in SumSpan::ALL {
                 let Some(kept) = span.kept() else { continue };
@@ -116,8 +115,7 @@ impl Store {
                     removed += query.execute(tx.connection()).await.map_err(failed(action))?.rows_affected();
                 }
             }
-            tx.commit(action).await?;
-            Ok(removed)
+            tx.finish(action, removed).await
         })
         .await
     }
