@@ -31,7 +31,12 @@ impl<'a> Section<'a> {
     }
 }
 
-impl Field<'_, '_> {
+impl<'a> Field<'_, 'a> {
+    /// Returns the table of this name as `build` reads it; it is empty if the file does not have it.
+    pub fn table<T>(self, build: impl FnOnce(&Section<'a>) -> T) -> T {
+        self.section.section(self.name, self.doc, build)
+    }
+
     /// Also reads the setting from the variable `name`, its public name.
     #[must_use]
     pub const fn variable(mut self, name: &'static str) -> Self {

@@ -1,11 +1,13 @@
 //! Reads the configuration: one TOML file, overridden by the environment, overridden by flags.
 //!
-//! The code that reads a setting also documents it: each field is read with its name, description and default. The list
-//! of known keys, the check for unknown keys and the published JSON Schema come from that same reading. All errors are
-//! collected and reported together, each with its origin.
+//! The code that reads a setting also documents it: each field is read with its name, description and default. Most
+//! descriptions are the comments of fields (`settings!`). The list of known keys, the check for unknown keys and the
+//! published JSON Schema come from that same reading. All errors are collected and reported together, each with its
+//! origin.
 //!
 //! [`Environment::capture`] is the only function that reads the environment of `sluice` and `sluice-proxy`.
 
+mod described;
 mod effective;
 mod error;
 mod field;
@@ -18,7 +20,10 @@ use std::{collections::BTreeMap, io, path::PathBuf};
 
 use platform_core::{limit::ByteSize, name, secret::Secret};
 
-pub(crate) use self::value::{kind, written_as_word};
+pub(crate) use self::{
+    described::settings,
+    value::{kind, written_as_word},
+};
 pub use self::{
     effective::{EffectiveSetting, explain},
     error::{About, ConfigError, ConfigErrors, Origin, ValidationError},

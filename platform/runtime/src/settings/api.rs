@@ -5,21 +5,28 @@ use std::{net::SocketAddr, path::PathBuf};
 use platform_core::id::AccountId;
 
 use super::{IpNetwork, Scheme, WebOrigin};
-use crate::config::Section;
+use crate::config::{Section, settings};
 
-/// `[api]`
-#[derive(Debug, Clone)]
-pub struct Api {
-    /// Address of the listener; none if absent.
-    pub listen: Option<SocketAddr>,
-    /// Certificate and key of the listener; plain HTTP if absent.
-    pub tls: Option<ApiTls>,
-    /// Origins of pages that may act with a browser's session; the API's own address if absent.
-    pub origins: Option<Vec<WebOrigin>>,
-    /// Addresses of proxies in front of the API, which say for whom they send a request.
-    pub trusted_proxies: Vec<IpNetwork>,
-    /// Account that pays for runs of clients without a token; without it, each client needs one.
-    pub anonymous_account: Option<AccountId>,
+settings! {
+    /// `[api]`
+    #[derive(Debug, Clone)]
+    pub struct Api read from section {
+        /// Address for applications, which `sluice up` serves; nowhere if absent. Off the loopback it needs TLS, and a
+        /// token of each client.
+        pub listen: Option<SocketAddr> => optional(),
+        /// Certificate and key of the listener; plain HTTP if absent.
+        pub tls: Option<ApiTls> = read_tls(section),
+        /// Origins of pages that may act with a browser's session, such as `https://sluice.example`; only the API's own
+        /// address if absent. Their hosts are names at which the API is called, so off the loopback the certificate has
+        /// to be for them.
+        pub origins: Option<Vec<WebOrigin>> => at_least(&1u64).list(),
+        /// Addresses and networks of proxies in front of the API, such as `10.0.0.0/8`. Only what they forward counts
+        /// for the address in `X-Forwarded-For`; else all their clients count as one.
+        pub trusted_proxies: Vec<IpNetwork> => list_or(Vec::new()),
+        /// Account that pays for runs which clients order without a token; if absent, ordering and reading runs needs a
+        /// token of `sluice principals add`. On the loopback only.
+        pub anonymous_account: Option<AccountId> => optional(),
+    }
 }
 
 /// Files of the listener's TLS identity.
@@ -33,20 +40,7 @@ pub struct ApiTls {
 
 impl Api {
     pub(super) fn section(section: &Section<'_>) -> Self {
-        let doc = "Address for applications, which `sluice up` serves; nowhere if absent. Off the loopback it needs TLS, and a token of each client.";
-        let listen = section.field("listen", doc).optional();
-        let doc = "PEM file of the certificate for `listen`, followed by those that lead to its CA. It and the key are read again at SIGHUP to `sluice up`.";
-        let certificate = section.field("tls_certificate", doc).optional();
-        let doc = "PEM file of the certificate's private key; closed to other users.";
-        let key = section.field("tls_key", doc).optional();
-        let doc = "Origins of pages that may act with a browser's session, such as `https://sluice.example`; only the API's own address if absent. Their hosts are names at which the API is called, so off the loopback the certificate has to be for them.";
-        let origins = section.field("origins", doc).at_least(&1u64).list();
-        let doc = "Addresses and networks of proxies in front of the API, such as `10.0.0.0/8`. Only what they forward counts for the address in `X-Forwarded-For`; else all their clients count as one.";
-        let trusted_proxies = section.field("trusted_proxies", doc).list_or(Vec::new());
-        let doc = "Account that pays for runs which clients order without a token; if absent, ordering and reading runs needs a token of `sluice principals add`. On the loopback only.";
-        let anonymous_account = section.field("anonymous_account", doc).optional();
-        let tls = read_tls(section, certificate, key);
-        let settings = Self { listen, tls, origins, trusted_proxies, anonymous_account };
+        let settings = Self::read(section);
         settings.reject_exposure(section);
         settings.reject_insecure_origins(section);
         settings
@@ -97,7 +91,11 @@ impl Api {
 }
 
 /// Returns the files of the TLS identity; rejects one without the other.
-fn read_tls(section: &Section<'_>, certificate: Option<PathBuf>, key: Option<PathBuf>) -> Option<ApiTls> {
+fn read_tls(section: &Section<'_>) -> Option<ApiTls> {
+    let doc = "PEM file of the certificate for `listen`, followed by those that lead to its CA. It and the key are read again at SIGHUP to `sluice up`.";
+    let certificate = section.field("tls_certificate", doc).optional();
+    let doc = "PEM file of the certificate's private key; closed to other users.";
+    let key = section.field("tls_key", doc).optional();
     match (certificate, key) {
         (Some(certificate), Some(key)) => Some(ApiTls { certificate, key }),
         (Some(_), None) => {

@@ -11,53 +11,66 @@ use serde::{Deserialize, Serialize};
 use super::{
     Agent, Execution, Image, SectionName, Serves, Settings, agents::image, sandbox::MIN_FILE_SYSTEM,
 };
-use crate::config::{About, Section, ValidationError, written_as_word};
+use crate::config::{About, Section, ValidationError, settings, written_as_word};
 
-/// `[gateways.NAME]`
-#[derive(Debug, Clone)]
-pub struct Gateway {
-    /// Address of the gateway; absent for a managed one, which `sluice gateway up` runs without a network.
-    pub url: Option<String>,
-    /// File with the gateway's token and nothing else. `sluice gateway up` creates one for a managed gateway.
-    pub token_file: Option<PathBuf>,
-    /// File with the key of this client, for gateways that identify the device. `sluice gateway pair` creates it.
-    pub device_key_file: Option<PathBuf>,
-    /// PEM file of the CA certificates that are trusted with `wss:`; those of the system if absent.
-    pub ca_file: Option<PathBuf>,
-    /// Way in which the gateway's calls are matched to runs.
-    pub attribution: Attribution,
-    /// File with the slots in the gateway's configuration, one per line.
-    pub slots_file: Option<PathBuf>,
-    /// Provider in the gateway's configuration through which it calls models.
-    pub provider: String,
-    /// The only account that the gateway serves. Without one it is shared, and its agents have no tool that executes or
-    /// reads files.
-    pub account: Option<AccountId>,
-    /// Most active sessions at a time.
-    pub max_concurrent_sessions: u32,
-    /// Settings of a managed gateway's container.
-    pub managed: ManagedSettings,
+settings! {
+    /// `[gateways.NAME]`
+    #[derive(Debug, Clone)]
+    pub struct Gateway read from section {
+        /// Address: `ws://host:port`, `wss://host:port` or `unix:/path`. Absent: `sluice gateway up` runs it in a
+        /// container without a network.
+        pub url: Option<String> => optional(),
+        /// File with its token and nothing else. `sluice gateway up` creates it for a managed gateway.
+        pub token_file: Option<PathBuf> => optional(),
+        /// File with the key that identifies this client, which a gateway on another host requires. `sluice gateway
+        /// pair` makes it.
+        pub device_key_file: Option<PathBuf> => optional(),
+        /// PEM file of the CA certificates that are trusted with `wss:`, and no others; the system's if absent.
+        pub ca_file: Option<PathBuf> => optional(),
+        /// Way in which the gateway's calls are matched to runs.
+        pub attribution: Attribution = section
+            .field(
+                "attribution",
+                "Attribution of its calls to runs: `trace`, by a trace id (tested with OpenClaw from 2026.8.2); `slot`, by a provider of its own (from 2026.2.6-3); `headers`, by `outboundHeaders` (patched gateways); `plugin`, by our plugin (from 2026.9.5).",
+            )
+            .or(Attribution::Trace),
+        /// With `slot`: file with the slots in its configuration, a line each of 32 hexadecimal digits. `sluice gateway
+        /// up` creates it for a managed gateway.
+        pub slots_file: Option<PathBuf> => optional(),
+        /// Provider in the gateway's configuration through which it calls models.
+        pub provider: String = read_provider(section),
+        /// The only account that has sessions there. Without one the gateway is shared, and its agents may have no tool
+        /// that executes or reads files.
+        pub account: Option<AccountId> => optional(),
+        /// Active sessions at a time; others wait.
+        pub max_concurrent_sessions: u32 => or(limit::gateway::SESSIONS),
+        /// Settings of a managed gateway's container.
+        pub managed: ManagedSettings = ManagedSettings::read(section),
+    }
 }
 
-/// Settings of the container of a managed gateway, which `sluice gateway up` runs.
-#[derive(Debug, Clone)]
-pub struct ManagedSettings {
-    /// Image of the container.
-    pub image: Image,
-    /// Agents in the gateway, by the names that entries of `[agents]` may give.
-    pub agents: Vec<String>,
-    /// Tools of its agents; defaults that depend on its account if absent.
-    pub tools: Option<Vec<String>>,
-    /// Memory, swap included.
-    pub memory: ByteSize,
-    /// Processes and threads.
-    pub pids: u32,
-    /// Processor time, in thousandths of a core.
-    pub milli_cpu: u32,
-    /// Size of its file system for conversations and its agents' files, fixed when it is created.
-    pub disk: ByteSize,
-    /// Time in which its sessions may end when it is stopped.
-    pub drain_timeout: Millis,
+settings! {
+    /// Settings of the container of a managed gateway, which `sluice gateway up` runs.
+    #[derive(Debug, Clone)]
+    pub struct ManagedSettings read from section {
+        /// Image of the container.
+        pub image: Image = image::read_or(section, "sluicegate/sandbox-openclaw:latest"),
+        /// Agents in the gateway, by the names that entries of `[agents]` may give.
+        pub agents: Vec<String> = read_agents(section),
+        /// Tools that its agents have; if absent those that read, write and execute where it has an `account`, and none
+        /// of them where it is shared.
+        pub tools: Option<Vec<String>> => list(),
+        /// Memory, swap included.
+        pub memory: ByteSize => at_least(&limit::sandbox::LEAST_MEMORY).or(limit::gateway::MEMORY),
+        /// Processes and threads.
+        pub pids: u32 => or(limit::gateway::PIDS),
+        /// Processor time, in thousandths of a core.
+        pub milli_cpu: u32 => at_least(&limit::sandbox::LEAST_MILLI_CPU).or(limit::sandbox::MILLI_CPU),
+        /// Size of its file system for conversations and its agents' files, fixed when it is created.
+        pub disk: ByteSize = read_disk(section),
+        /// Grace for its sessions when it is stopped; with `0s` they are cut at once.
+        pub drain_timeout: Millis => may_be_zero().or(limit::gateway::DRAIN),
+    }
 }
 
 /// Way in which calls of a gateway are matched to runs.
@@ -120,6 +133,20 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<GatewayId, Gateway> {
 }
 
 impl Gateway {
+    fn section(section: &Section<'_>) -> Self {
+        let gateway = Self::read(section);
+        if gateway.url.is_some() {
+            let ignored = MANAGED_FIELDS.into_iter().filter(|name| section.has(name));
+            ignored.for_each(|name| {
+                section.reject(
+                    name,
+                    "it is of a gateway that runs here, which one with a `url` does not".to_owned(),
+                );
+            });
+        }
+        gateway
+    }
+
     /// Returns whether this is a managed gateway, which `sluice gateway up` runs without a network.
     #[must_use]
     pub const fn is_managed(&self) -> bool {
@@ -145,70 +172,6 @@ impl Gateway {
     #[must_use]
     pub fn serves(&self, account: &AccountId) -> bool {
         self.account.as_ref().is_none_or(|own| own == account)
-    }
-
-    fn section(section: &Section<'_>) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        let url: Option<String> = field(
-            "url",
-            "Address: `ws://host:port`, `wss://host:port` or `unix:/path`. Absent: `sluice gateway up` runs it in a container without a network.",
-        )
-        .optional();
-        if url.is_some() {
-            let ignored = MANAGED_FIELDS.into_iter().filter(|name| section.has(name));
-            ignored.for_each(|name| {
-                section.reject(
-                    name,
-                    "it is of a gateway that runs here, which one with a `url` does not".to_owned(),
-                );
-            });
-        }
-        Self {
-            url,
-            token_file: field("token_file", "File with its token and nothing else. `sluice gateway up` creates it for a managed gateway.")
-                .optional(),
-            device_key_file: field(
-                "device_key_file",
-                "File with the key that identifies this client, which a gateway on another host requires. `sluice gateway pair` makes it.",
-            )
-            .optional(),
-            ca_file: field("ca_file", "PEM file of the CA certificates that are trusted with `wss:`, and no others; the system's if absent.")
-                .optional(),
-            attribution: field(
-                "attribution",
-                "Attribution of its calls to runs: `trace`, by a trace id (tested with OpenClaw from 2026.8.2); `slot`, by a provider of its own (from 2026.2.6-3); `headers`, by `outboundHeaders` (patched gateways); `plugin`, by our plugin (from 2026.9.5).",
-            )
-            .or(Attribution::Trace),
-            slots_file: field("slots_file", "With `slot`: file with the slots in its configuration, a line each of 32 hexadecimal digits. `sluice gateway up` creates it for a managed gateway.")
-                .optional(),
-            provider: read_provider(section),
-            account: field(
-                "account",
-                "The only account that has sessions there. Without one the gateway is shared, and its agents may have no tool that executes or reads files.",
-            )
-            .optional(),
-            max_concurrent_sessions: field("max_concurrent_sessions", "Active sessions at a time; others wait.")
-                .or(limit::gateway::SESSIONS),
-            managed: ManagedSettings::section(section),
-        }
-    }
-}
-
-impl ManagedSettings {
-    fn section(section: &Section<'_>) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        Self {
-            image: image::read_or(section, "sluicegate/sandbox-openclaw:latest"),
-            agents: read_agents(section),
-            tools: field("tools", "Tools that its agents have; if absent those that read, write and execute where it has an `account`, and none of them where it is shared.")
-                .list(),
-            memory: field("memory", "Memory, swap included.").at_least(&limit::sandbox::LEAST_MEMORY).or(limit::gateway::MEMORY),
-            pids: field("pids", "Processes and threads.").or(limit::gateway::PIDS),
-            milli_cpu: field("milli_cpu", "Processor time, in thousandths of a core.").at_least(&limit::sandbox::LEAST_MILLI_CPU).or(limit::sandbox::MILLI_CPU),
-            disk: read_disk(section),
-            drain_timeout: field("drain_timeout", "Grace for its sessions when it is stopped; with `0s` they are cut at once.")
-                .may_be_zero().or(limit::gateway::DRAIN),
-        }
     }
 }
 

@@ -71,49 +71,51 @@ pub use self::{
     upstream::{BaseUrl, Scheme, Upstream},
     worker::Worker,
 };
-use crate::config::{self, ConfigErrors, EffectiveSetting, Section, Sources, ValidationError, Values};
+use crate::config::{self, ConfigErrors, EffectiveSetting, Sources, ValidationError, Values, settings};
 
-/// The whole configuration.
-#[derive(Debug, Clone)]
-pub struct Settings {
-    /// The model API that calls are forwarded to.
-    pub upstream: Upstream,
-    /// The data plane.
-    pub proxy: Proxy,
-    /// The record of every call.
-    pub journal: Journal,
-    /// Sandboxes on this host.
-    pub sandbox: Sandbox,
-    /// Storage of runs.
-    pub store: Store,
-    /// Limits and intervals of the worker.
-    pub worker: Worker,
-    /// The HTTP API.
-    pub api: Api,
-    /// Receipts of calls.
-    pub billing: Billing,
-    /// Relay of agents' commits.
-    pub relay: Relay,
-    /// Credentials and pull requests of the relay.
-    pub github: GitHub,
-    /// Export of traces.
-    pub telemetry: Telemetry,
-    /// Host tools.
-    pub tools: Tools,
-    /// Credentials of accounts at providers.
-    pub connections: ConnectionSettings,
-    /// Agents that can run in sandboxes and gateways.
-    pub agents: BTreeMap<AgentId, Agent>,
-    /// Gateways in which runs can be sessions.
-    pub gateways: BTreeMap<GatewayId, Gateway>,
-    /// Limits of accounts.
-    pub accounts: Accounts,
-    /// Prices of models, by the name in the request; `*` for all others.
-    pub prices: BTreeMap<String, Tariff>,
-    /// Tokens that models take and give, by the name in the request.
-    pub models: BTreeMap<String, ModelLimits>,
-    /// Runs that the proxy opens on its own.
-    pub runs: BTreeMap<RunId, StaticRun>,
+settings! {
+    /// The whole configuration.
+    #[derive(Debug, Clone)]
+    pub struct Settings section from root {
+        /// The model API that calls are forwarded to.
+        pub upstream: Upstream => table(Upstream::section),
+        /// The data plane, `sluice-proxy`.
+        pub proxy: Proxy => table(Proxy::section),
+        /// The record of every call.
+        pub journal: Journal => table(Journal::read),
+        /// Sandboxes on this host.
+        pub sandbox: Sandbox => table(Sandbox::section),
+        /// Storage of runs.
+        pub store: Store => table(Store::section),
+        /// Limits and intervals of `sluice up`.
+        pub worker: Worker => table(Worker::read),
+        /// The HTTP API of `sluice up`.
+        pub api: Api => table(Api::section),
+        /// Receipts of calls.
+        pub billing: Billing => table(Billing::read),
+        /// Relay of agents' commits to branches of their repositories.
+        pub relay: Relay => table(Relay::read),
+        /// Credentials and pull requests of the relay.
+        pub github: GitHub => table(GitHub::section),
+        /// Export of traces.
+        pub telemetry: Telemetry => table(Telemetry::section),
+        /// Host tools, which run on the host for agents.
+        pub tools: Tools => table(Tools::read),
+        /// Credentials of accounts at providers.
+        pub connections: ConnectionSettings = ConnectionSettings::read(root),
+        /// Agents that can run in sandboxes and gateways.
+        pub agents: BTreeMap<AgentId, Agent> = agents::read(root),
+        /// Gateways in which runs can be sessions.
+        pub gateways: BTreeMap<GatewayId, Gateway> = gateways::read(root),
+        /// Limits of accounts.
+        pub accounts: Accounts = budgets::accounts(root),
+        /// Prices of models, by the name in the request; `*` for all others.
+        pub prices: BTreeMap<String, Tariff> = prices::read(root),
+        /// Tokens that models take and give, by the name in the request.
+        pub models: BTreeMap<String, ModelLimits> = models::read(root),
+        /// Runs that the proxy opens on its own.
+        pub runs: BTreeMap<RunId, StaticRun> = runs::read(root),
+    }
 }
 
 impl Settings {
@@ -187,49 +189,5 @@ impl Settings {
     #[must_use]
     pub fn gateway_volumes(&self, id: &GatewayId) -> Vec<Volume> {
         gateway_volumes::of(self, id).into_iter().map(|(_agent, volume)| volume.clone()).collect()
-    }
-
-    fn section(root: &Section<'_>) -> Self {
-        Self {
-            upstream: root.section(
-                SectionName::Upstream.name(),
-                "The model API that calls are forwarded to.",
-                Upstream::section,
-            ),
-            proxy: root.section(SectionName::Proxy.name(), "The data plane, `sluice-proxy`.", Proxy::section),
-            journal: root.section(SectionName::Journal.name(), "The record of every call.", Journal::section),
-            sandbox: root.section(SectionName::Sandbox.name(), "Sandboxes on this host.", Sandbox::section),
-            store: root.section(SectionName::Store.name(), "Storage of runs.", Store::section),
-            worker: root.section(
-                SectionName::Worker.name(),
-                "Limits and intervals of `sluice up`.",
-                Worker::section,
-            ),
-            api: root.section(SectionName::Api.name(), "The HTTP API of `sluice up`.", Api::section),
-            billing: root.section(SectionName::Billing.name(), "Receipts of calls.", Billing::section),
-            relay: root.section(
-                SectionName::Relay.name(),
-                "Relay of agents' commits to branches of their repositories.",
-                Relay::section,
-            ),
-            github: root.section(
-                SectionName::GitHub.name(),
-                "Credentials and pull requests of the relay.",
-                GitHub::section,
-            ),
-            telemetry: root.section(SectionName::Telemetry.name(), "Export of traces.", Telemetry::section),
-            tools: root.section(
-                SectionName::Tools.name(),
-                "Host tools, which run on the host for agents.",
-                Tools::section,
-            ),
-            connections: ConnectionSettings::read(root),
-            agents: agents::read(root),
-            gateways: gateways::read(root),
-            accounts: budgets::accounts(root),
-            prices: prices::read(root),
-            models: models::read(root),
-            runs: runs::read(root),
-        }
     }
 }

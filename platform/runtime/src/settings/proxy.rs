@@ -10,108 +10,80 @@ use platform_core::{
 };
 
 use super::Settings;
-use crate::config::{About, Section, ValidationError, written_as_word};
+use crate::config::{About, Section, ValidationError, settings, written_as_word};
 
 /// Most data-plane threads, more than any machine has cores.
 const MAX_THREADS: u16 = 1024;
 
-/// `[proxy]`
-#[derive(Debug, Clone)]
-pub struct Proxy {
-    /// Directory of the sockets, which does not outlive a boot.
-    pub run_dir: PathBuf,
-    /// Directory of the journal, and of other state that must outlive the proxy.
-    pub state_dir: PathBuf,
-    /// Data-plane threads; one per core if absent.
-    pub threads: Option<u16>,
-    /// Time after a stop in which calls in flight may end.
-    pub drain_timeout: Millis,
-    /// Time after `drain_timeout` in which the remaining calls are cut and recorded.
-    pub drain_abort_timeout: Millis,
+settings! {
+    /// `[proxy]`
+    #[derive(Debug, Clone)]
+    pub struct Proxy read from section {
+        /// Directory of the sockets. Must be short: a socket's path has at most 107 bytes.
+        pub run_dir: PathBuf => or("/run/sluicegate".into()),
+        /// Directory of the journal, and of what else must outlive the proxy.
+        pub state_dir: PathBuf => or("/var/lib/sluicegate/proxy".into()),
+        /// Data-plane threads; one per core if absent.
+        pub threads: Option<u16> => at_most(&MAX_THREADS).optional(),
+        /// Grace for calls in flight after a stop is requested; with `0s` they are cut at once.
+        pub drain_timeout: Millis => may_be_zero().or(limit::data_plane::DRAIN),
+        /// Time for calls that outlive `drain_timeout` to be cut and recorded. After both times the process ends in any
+        /// case.
+        pub drain_abort_timeout: Millis => or(limit::data_plane::DRAIN_CUT),
+        /// Limits and timeouts of clients' connections.
+        pub connections: Connections = Connections::read(section),
+        /// Users besides the proxy's own and root who may speak to the control socket, and listen on the tool socket.
+        pub control_uids: Vec<u32> => list_or(vec![]),
+        /// Top-level body fields that pass besides the listed ones.
+        pub extra_body_fields: Vec<String> = read_extra_fields(section),
+        /// Address of the listener that runs share, known by run tokens and correlations; none if absent.
+        pub listen: Option<SocketAddr> => optional(),
+        /// Allows `listen` to be an address off the loopback. Run tokens and answers cross that network in clear, so
+        /// set it only where no host but the clients' own reaches the address.
+        pub listen_plaintext: bool => or(false),
+        /// Clients of the shared listener: `gateways` (run tokens, trace ids, slots; calls of no run are refused with
+        /// 400, because gateways lock a provider for all sessions on 401) or `clients` (run tokens only; 401 with a
+        /// code).
+        pub listen_serves: Serves => or(Serves::Gateways),
+        /// Address where Prometheus reads metrics, `GET /metrics` in plain HTTP, open to all clients that can reach it;
+        /// none if absent.
+        pub metrics_listen: Option<SocketAddr> => optional(),
+        /// Request bodies of one run that are held in memory at a time.
+        pub max_body_memory_per_run: ByteSize
+            => at_least(&limit::data_plane::LEAST_BODIES).or(limit::data_plane::RUN_BODIES),
+        /// Request bodies of all runs that are held in memory at a time.
+        pub max_body_memory: ByteSize
+            => at_least(&limit::data_plane::LEAST_BODIES).or(limit::data_plane::ALL_BODIES),
+        /// File of the secrets that run tokens are signed with, a line `id:secret` each: the first mints, all verify.
+        /// Closed to other users; without it PROXY_SHARED_SECRET is the only secret.
+        pub token_secrets_file: Option<PathBuf> => optional(),
+        /// Time that a run token is accepted beyond its expiry, for clocks that differ; whole seconds.
+        pub token_leeway: Millis => may_be_zero().or(limit::data_plane::TOKEN_SKEW),
+    }
+}
+
+settings! {
     /// Limits and timeouts of clients' connections.
-    pub connections: Connections,
-    /// Users besides the proxy's own and root who may use the control socket, and listen on the tool socket.
-    pub control_uids: Vec<u32>,
-    /// Top-level body fields that pass besides the listed ones.
-    pub extra_body_fields: Vec<String>,
-    /// Address of the listener that runs share; none if absent.
-    pub listen: Option<SocketAddr>,
-    /// Permission for `listen` to be an address off the loopback, where run tokens cross a network in clear.
-    pub listen_plaintext: bool,
-    /// Clients of the shared listener.
-    pub listen_serves: Serves,
-    /// Address where Prometheus reads metrics; none if absent.
-    pub metrics_listen: Option<SocketAddr>,
-    /// Body memory of one run: request bodies of its calls in flight.
-    pub max_body_memory_per_run: ByteSize,
-    /// Body memory of all runs together.
-    pub max_body_memory: ByteSize,
-    /// File of the secrets that run tokens are signed with; read by [`super::token_secrets::read`].
-    pub token_secrets_file: Option<PathBuf>,
-    /// Time that a run token stays valid after its expiry.
-    pub token_leeway: Millis,
-}
-
-/// Limits and timeouts of clients' connections.
-#[derive(Debug, Clone, Copy)]
-pub struct Connections {
-    /// Connections of all runs; derived from the limit of open files if absent.
-    pub max: Option<u32>,
-    /// Connections of one run's own socket.
-    pub max_per_run: u32,
-    /// Connections of the shared listener.
-    pub max_shared: u32,
-    /// Longest time in which a client may send a request's head.
-    pub header_read_timeout: Millis,
-    /// Longest time that a client's connection may be idle between two calls.
-    pub keep_alive_timeout: Millis,
-    /// Longest time that a call goes on after its client has left.
-    pub client_gone_timeout: Millis,
-    /// Memory of the unfinished request heads of all connections.
-    pub max_header_memory: ByteSize,
-    /// Memory of the unfinished request heads of one listener.
-    pub max_header_memory_per_listener: ByteSize,
-}
-
-impl Connections {
-    fn of(section: &Section<'_>) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        Self {
-            max: field(
-                "max_connections",
-                "Connections of clients at a time, of all runs; what the limit of open files leaves if absent.",
-            )
-            .optional(),
-            max_per_run: field("max_connections_per_run", "Connections of one run's own socket at a time.")
-                .or(limit::data_plane::RUN_CONNECTIONS),
-            max_shared: field(
-                "max_shared_connections",
-                "Connections on the shared listener at a time, and never more than half of all.",
-            )
-            .or(limit::data_plane::LISTEN_CONNECTIONS),
-            header_read_timeout: field("header_read_timeout", "Longest time for a client to send a request's head.")
-                .or(limit::data_plane::HEADER_READ),
-            keep_alive_timeout: field(
-                "keep_alive_timeout",
-                "Longest time that a client's connection may be idle between two calls.",
-            )
-            .or(limit::data_plane::KEEP_ALIVE),
-            client_gone_timeout: field(
-                "client_gone_timeout",
-                "Longest time that a call goes on after its client has left, if the upstream goes on with it as well; with `0s` it is cut at once.",
-            )
-            .may_be_zero().or(limit::data_plane::CLIENT_GONE),
-            max_header_memory: field(
-                "max_header_memory",
-                "Memory of the unfinished request heads of all connections. Beyond it the oldest of them are closed.",
-            )
-            .or(limit::data_plane::HEADER_BYTES),
-            max_header_memory_per_listener: field(
-                "max_header_memory_per_listener",
-                "Memory of the unfinished request heads of one listener, a run's own or the shared one. Beyond it the oldest of them are closed.",
-            )
-            .or(limit::data_plane::LISTENER_HEADER_BYTES),
-        }
+    #[derive(Debug, Clone, Copy)]
+    pub struct Connections read from section {
+        /// Connections of clients at a time, of all runs; what the limit of open files leaves if absent.
+        pub max: Option<u32> as "max_connections" => optional(),
+        /// Connections of one run's own socket at a time.
+        pub max_per_run: u32 as "max_connections_per_run" => or(limit::data_plane::RUN_CONNECTIONS),
+        /// Connections on the shared listener at a time, and never more than half of all.
+        pub max_shared: u32 as "max_shared_connections" => or(limit::data_plane::LISTEN_CONNECTIONS),
+        /// Longest time for a client to send a request's head.
+        pub header_read_timeout: Millis => or(limit::data_plane::HEADER_READ),
+        /// Longest time that a client's connection may be idle between two calls.
+        pub keep_alive_timeout: Millis => or(limit::data_plane::KEEP_ALIVE),
+        /// Longest time that a call goes on after its client has left, if the upstream goes on with it as well; with
+        /// `0s` it is cut at once.
+        pub client_gone_timeout: Millis => may_be_zero().or(limit::data_plane::CLIENT_GONE),
+        /// Memory of the unfinished request heads of all connections. Beyond it the oldest of them are closed.
+        pub max_header_memory: ByteSize => or(limit::data_plane::HEADER_BYTES),
+        /// Memory of the unfinished request heads of one listener, a run's own or the shared one. Beyond it the oldest
+        /// of them are closed.
+        pub max_header_memory_per_listener: ByteSize => or(limit::data_plane::LISTENER_HEADER_BYTES),
     }
 }
 
@@ -141,67 +113,6 @@ impl Proxy {
     /// Returns the address of the shared listener if it is off the loopback, and no setting accepts that.
     fn exposed_address(&self) -> Option<SocketAddr> {
         self.listen.filter(|address| !address.ip().is_loopback() && !self.listen_plaintext)
-    }
-
-    fn read(section: &Section<'_>) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        Self {
-            run_dir: field(
-                "run_dir",
-                "Directory of the sockets. Must be short: a socket's path has at most 107 bytes.",
-            )
-            .or("/run/sluicegate".into()),
-            state_dir: field("state_dir", "Directory of the journal, and of what else must outlive the proxy.").or("/var/lib/sluicegate/proxy".into()),
-            threads: field("threads", "Data-plane threads; one per core if absent.").at_most(&MAX_THREADS).optional(),
-            drain_timeout: field("drain_timeout", "Grace for calls in flight after a stop is requested; with `0s` they are cut at once.")
-                .may_be_zero()
-                .or(limit::data_plane::DRAIN),
-            drain_abort_timeout: field(
-                "drain_abort_timeout",
-                "Time for calls that outlive `drain_timeout` to be cut and recorded. After both times the process ends in any case.",
-            )
-            .or(limit::data_plane::DRAIN_CUT),
-            connections: Connections::of(section),
-            control_uids: field(
-                "control_uids",
-                "Users besides the proxy's own and root who may speak to the control socket, and listen on the tool socket.",
-            )
-            .list_or(vec![]),
-            extra_body_fields: read_extra_fields(section),
-            listen: field(
-                "listen",
-                "Address of the listener that runs share, known by run tokens and correlations; none if absent.",
-            )
-            .optional(),
-            listen_plaintext: read_listen_plaintext(section),
-            listen_serves: field(
-                "listen_serves",
-                "Clients of the shared listener: `gateways` (run tokens, trace ids, slots; calls of no run are refused with 400, because gateways lock a provider for all sessions on 401) or `clients` (run tokens only; 401 with a code).",
-            )
-            .or(Serves::Gateways),
-            metrics_listen: field(
-                "metrics_listen",
-                "Address where Prometheus reads metrics, `GET /metrics` in plain HTTP, open to all clients that can reach it; none if absent.",
-            )
-            .optional(),
-            max_body_memory_per_run: field("max_body_memory_per_run", "Request bodies of one run that are held in memory at a time.")
-                .at_least(&limit::data_plane::LEAST_BODIES)
-                .or(limit::data_plane::RUN_BODIES),
-            max_body_memory: field("max_body_memory", "Request bodies of all runs that are held in memory at a time.")
-                .at_least(&limit::data_plane::LEAST_BODIES)
-                .or(limit::data_plane::ALL_BODIES),
-            token_secrets_file: field(
-                "token_secrets_file",
-                "File of the secrets that run tokens are signed with, a line `id:secret` each: the first mints, all verify. Closed to other users; without it PROXY_SHARED_SECRET is the only secret.",
-            )
-            .optional(),
-            token_leeway: field(
-                "token_leeway",
-                "Time that a run token is accepted beyond its expiry, for clocks that differ; whole seconds.",
-            )
-            .may_be_zero()
-            .or(limit::data_plane::TOKEN_SKEW),
-        }
     }
 
     /// Returns the directory of the control socket, which is never mounted anywhere.
@@ -246,11 +157,6 @@ impl Proxy {
     pub fn persisted_runs_dir(&self) -> PathBuf {
         self.run_dir.join("kept")
     }
-}
-
-fn read_listen_plaintext(section: &Section<'_>) -> bool {
-    let doc = "Allows `listen` to be an address off the loopback. Run tokens and answers cross that network in clear, so set it only where no host but the clients' own reaches the address.";
-    section.field("listen_plaintext", doc).or(false)
 }
 
 /// Reads the fields that pass besides the listed ones.

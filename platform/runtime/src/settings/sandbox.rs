@@ -7,7 +7,7 @@ use platform_core::{
     limit::{self, ByteSize},
 };
 
-use crate::config::{Section, written_as_word};
+use crate::config::{Section, settings, written_as_word};
 
 /// Least size of a workspace. Its file system itself uses some 5 MiB.
 pub(super) const MIN_FILE_SYSTEM: ByteSize = ByteSize::mib(16);
@@ -16,29 +16,40 @@ const MIN_FILES: u64 = 64;
 /// Least space that a file uses in a workspace.
 const BLOCK_SIZE: u64 = 4096;
 
-/// `[sandbox]`
-#[derive(Debug, Clone)]
-pub struct Sandbox {
-    /// Docker's API socket.
-    pub docker_socket: PathBuf,
-    /// Directory of the runs' workspaces.
-    pub workspace_dir: PathBuf,
-    /// State of the control plane on this host: `host-id`, by which a store identifies it.
-    pub state_dir: PathBuf,
-    /// Files of managed gateways on this host: configurations, tokens, sockets.
-    pub gateway_dir: PathBuf,
-    /// Form of workspaces.
-    pub workspaces: WorkspaceForm,
-    /// Size of one workspace.
-    pub workspace_size: ByteSize,
-    /// Most files and directories in one workspace.
-    pub max_workspace_files: u64,
-    /// Space that must stay free on the disk of workspaces when one is created.
-    pub disk_reserve: ByteSize,
-    /// Space of all workspaces together that are kept after their runs.
-    pub kept_workspaces_size: ByteSize,
-    /// Name by which this installation recognises its containers on a Docker that several share.
-    pub installation: InstallationId,
+settings! {
+    /// `[sandbox]`
+    #[derive(Debug, Clone)]
+    pub struct Sandbox read from section {
+        /// Docker's API socket.
+        pub docker_socket: PathBuf => or("/var/run/docker.sock".into()),
+        /// Directory of the runs' workspaces.
+        pub workspace_dir: PathBuf = section
+            .field("workspace_dir", "Directory of the runs' workspaces: one of its own, which only `sluice` can enter.")
+            .or("/var/lib/sluicegate/workspaces".into()),
+        /// Directory of the control plane's state on this host: `host-id`, by which a store knows the host it serves.
+        /// Each host has its own; a copy of it would be taken for the same host.
+        pub state_dir: PathBuf => or("/var/lib/sluicegate/runner".into()),
+        /// Directory of the gateways that `sluice gateway up` runs: configurations, tokens, sockets. Only `sluice` can
+        /// enter it, and it is short: a socket's path has at most 107 bytes.
+        pub gateway_dir: PathBuf => or("/var/lib/sluicegate/gateways".into()),
+        /// Form of workspaces.
+        pub workspaces: WorkspaceForm = section
+            .field(
+                "workspaces",
+                "Form of a workspace: `image`, a file system of its own in a sparse file, which cannot grow beyond its size and is removed at once; `directory`, which is watched, and its run ended when it is too large; `auto`, an image where this host allows it.",
+            )
+            .or(WorkspaceForm::Auto),
+        /// Size of a run's workspace.
+        pub workspace_size: ByteSize => at_least(&MIN_FILE_SYSTEM).or(limit::sandbox::WORKSPACE),
+        /// Files and directories in a workspace; one for each 8 KiB of its size if absent.
+        pub max_workspace_files: Option<u64> => optional(),
+        /// No run begins that could leave less than this on the disk of workspaces.
+        pub disk_reserve: ByteSize => may_be_zero().or(limit::sandbox::DISK_RESERVE),
+        /// Space of all workspaces together that are kept after their runs; beyond it the oldest are removed.
+        pub kept_workspaces_size: ByteSize => or(limit::sandbox::KEPT_WORKSPACES),
+        /// Name of this installation; containers of another are never touched.
+        pub installation: InstallationId => or(default_installation()),
+    }
 }
 
 /// Form of a workspace on the host.
@@ -77,78 +88,28 @@ impl Sandbox {
     /// Returns the bounds of workspaces of `size`, or of the size that all have.
     #[must_use]
     pub fn workspace_bounds(&self, size: Option<ByteSize>) -> WorkspaceBounds {
-        let bounds = WorkspaceBounds { size: self.workspace_size, files: self.max_workspace_files };
+        let in_proportion = self.workspace_size.0 / limit::sandbox::WORKSPACE_PER_FILE.0;
+        let files = self.max_workspace_files.unwrap_or(in_proportion);
+        let bounds = WorkspaceBounds { size: self.workspace_size, files };
         size.map_or(bounds, |size| bounds.sized(size))
     }
 
     pub(super) fn section(section: &Section<'_>) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        let docker_socket = field("docker_socket", "Docker's API socket.").or("/var/run/docker.sock".into());
-        let workspace_dir = field(
-            "workspace_dir",
-            "Directory of the runs' workspaces: one of its own, which only `sluice` can enter.",
-        )
-        .or("/var/lib/sluicegate/workspaces".into());
-        let state_dir = field(
-            "state_dir",
-            "Directory of the control plane's state on this host: `host-id`, by which a store knows the host it serves. Each host has its own; a copy of it would be taken for the same host.",
-        )
-        .or("/var/lib/sluicegate/runner".into());
-        let gateway_dir = field(
-            "gateway_dir",
-            "Directory of the gateways that `sluice gateway up` runs: configurations, tokens, sockets. Only `sluice` can enter it, and it is short: a socket's path has at most 107 bytes.",
-        )
-        .or("/var/lib/sluicegate/gateways".into());
-        let workspaces = field(
-            "workspaces",
-            "Form of a workspace: `image`, a file system of its own in a sparse file, which cannot grow beyond its size and is removed at once; `directory`, which is watched, and its run ended when it is too large; `auto`, an image where this host allows it.",
-        )
-        .or(WorkspaceForm::Auto);
-        let workspace_size = field("workspace_size", "Size of a run's workspace.")
-            .at_least(&MIN_FILE_SYSTEM)
-            .or(limit::sandbox::WORKSPACE);
-        let workspace_files: Option<u64> = field(
-            "max_workspace_files",
-            "Files and directories in a workspace; one for each 8 KiB of its size if absent.",
-        )
-        .optional();
-        let disk_reserve =
-            field("disk_reserve", "No run begins that could leave less than this on the disk of workspaces.")
-                .may_be_zero()
-                .or(limit::sandbox::DISK_RESERVE);
-        if let Some(files) = workspace_files
-            && !(MIN_FILES..=workspace_size.0 / BLOCK_SIZE).contains(&files)
-        {
-            let most = workspace_size.0 / BLOCK_SIZE;
+        let settings = Self::read(section);
+        let most = settings.workspace_size.0 / BLOCK_SIZE;
+        if settings.max_workspace_files.is_some_and(|files| !(MIN_FILES..=most).contains(&files)) {
+            let size = settings.workspace_size;
             section.reject(
                 "max_workspace_files",
-                format!("expected {MIN_FILES} to {most}: a file takes at least 4 KiB of the {workspace_size} in a workspace"),
+                format!(
+                    "expected {MIN_FILES} to {most}: a file takes at least 4 KiB of the {size} in a workspace"
+                ),
             );
         }
-        Self {
-            docker_socket,
-            workspace_dir,
-            state_dir,
-            gateway_dir,
-            workspaces,
-            workspace_size,
-            max_workspace_files: workspace_files
-                .unwrap_or(workspace_size.0 / limit::sandbox::WORKSPACE_PER_FILE.0),
-            disk_reserve,
-            kept_workspaces_size: read_kept_size(section),
-            installation: read_installation(section),
-        }
+        settings
     }
 }
 
-fn read_kept_size(section: &Section<'_>) -> ByteSize {
-    let doc =
-        "Space of all workspaces together that are kept after their runs; beyond it the oldest are removed.";
-    section.field("kept_workspaces_size", doc).or(limit::sandbox::KEPT_WORKSPACES)
-}
-
-fn read_installation(section: &Section<'_>) -> InstallationId {
-    let doc = "Name of this installation; containers of another are never touched.";
-    let default = InstallationId::parse("default").expect("it follows its own rule");
-    section.field("installation", doc).or(default)
+fn default_installation() -> InstallationId {
+    InstallationId::parse("default").expect("it follows its own rule")
 }

@@ -4,55 +4,40 @@ use std::path::PathBuf;
 
 use platform_core::limit::{Millis, events as limit};
 
-use crate::config::Section;
+use crate::config::{Section, settings};
 
 /// Shortest retention of events. A follower of a run has to read its end within this time.
 const MIN_RETENTION: Millis = Millis::seconds(60);
 
-/// `[store]`
-#[derive(Debug, Clone)]
-pub struct Store {
-    /// `sqlite:///path` or `postgres://user@host:port/database`; never with a password.
-    pub url: String,
-    /// File that holds the database's password and nothing else.
-    pub password_file: Option<PathBuf>,
-    /// Time that a run's events and logs are kept after its end.
-    pub event_retention: Millis,
-    /// Number of ended runs of an account that keep their events and logs.
-    pub event_retention_max_runs: u32,
-    /// Time that questions, answers, events and threads are kept after a run's end; for ever if absent.
-    pub retention: Option<Millis>,
-}
-
-impl Store {
-    pub(super) fn section(section: &Section<'_>) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        let settings = Self {
-            url: field(
-                "url",
-                "Address: `sqlite:///path/to/file`, or `postgres://user@host:port/database`. One store serves one host, on which several `sluice` may use it; `sluice store` shows which, and moves it. A password goes into password_file or SLUICE_STORE_PASSWORD.",
-            )
-            .or("sqlite:///var/lib/sluicegate/runner/sluice.db".to_owned()),
-            password_file: field("password_file", "File that holds the database's password and nothing else; closed to other users.")
-                .optional(),
-            event_retention: field(
-                "event_retention",
-                "Time that events and logs of a run are kept after its end. Its last events, with its answer, usage and outcome, stay.",
-            )
-            .at_least(&MIN_RETENTION)
-            .or(limit::KEEP),
-            event_retention_max_runs: field(
+settings! {
+    /// `[store]`
+    #[derive(Debug, Clone)]
+    pub struct Store read from section {
+        /// Address: `sqlite:///path/to/file`, or `postgres://user@host:port/database`. One store serves one host, on
+        /// which several `sluice` may use it; `sluice store` shows which, and moves it. A password goes into
+        /// password_file or SLUICE_STORE_PASSWORD.
+        pub url: String => or("sqlite:///var/lib/sluicegate/runner/sluice.db".to_owned()),
+        /// File that holds the database's password and nothing else; closed to other users.
+        pub password_file: Option<PathBuf> => optional(),
+        /// Time that events and logs of a run are kept after its end. Its last events, with its answer, usage and
+        /// outcome, stay.
+        pub event_retention: Millis => at_least(&MIN_RETENTION).or(limit::KEEP),
+        /// Number of ended runs of an account that keep their events and logs.
+        pub event_retention_max_runs: u32 = section
+            .field(
                 "event_retention_max_runs",
                 "Number of ended runs of an account, the latest ones, whose events and logs are kept at any age. Runs with no event but their end do not count.",
             )
             .or(limit::KEEP_OF),
-            retention: field(
-                "retention",
-                "Time that questions, answers, events and threads are kept after a run's end. Its row and its usage stay. For ever if absent.",
-            )
-            .at_least(&MIN_RETENTION)
-            .optional(),
-        };
+        /// Time that questions, answers, events and threads are kept after a run's end. Its row and its usage stay. For
+        /// ever if absent.
+        pub retention: Option<Millis> => at_least(&MIN_RETENTION).optional(),
+    }
+}
+
+impl Store {
+    pub(super) fn section(section: &Section<'_>) -> Self {
+        let settings = Self::read(section);
         if let Err(problem) = Self::check(&settings.url) {
             section.reject("url", problem.to_owned());
         }

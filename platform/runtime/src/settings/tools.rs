@@ -9,7 +9,7 @@ use platform_core::{
 };
 
 use super::{Settings, ToolMetrics, ToolServer, tool_servers};
-use crate::config::Section;
+use crate::config::{Section, settings};
 
 /// Most calls of an account at the same time.
 const CALLS_IN_FLIGHT_PER_ACCOUNT: u32 = 32;
@@ -18,94 +18,45 @@ const CALLS_WAITING_PER_ACCOUNT: u32 = 32;
 /// Longest wait for a person's decision.
 const MAX_APPROVAL_TIMEOUT: Millis = Millis::seconds(600);
 
-/// `[tools]`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tools {
-    /// Path of the tool socket, if it is not the default.
-    pub socket: Option<PathBuf>,
-    /// Most calls of a run.
-    pub max_calls: u64,
-    /// Most calls of a run within a minute.
-    pub calls_per_minute: u64,
-    /// Most calls of a run at the same time.
-    pub max_calls_in_flight: u64,
-    /// Longest duration of a call, without its wait for an approval.
-    pub call_timeout: Millis,
-    /// Tools with calls that wait for a person's approval.
-    pub approval: Vec<ToolName>,
-    /// Longest wait for an approval. Then the call is denied.
-    pub approval_timeout: Millis,
-    /// Largest body of a call.
-    pub max_request: ByteSize,
-    /// Largest answer to a call.
-    pub max_answer: ByteSize,
-    /// Most calls of an account that the control plane executes at the same time, without those that need an approval.
-    pub max_calls_in_flight_per_account: u32,
-    /// Most calls of an account that wait for an approval, or run after it, at the same time.
-    pub max_calls_waiting_per_account: u32,
-    /// Users besides this process's own and root who may speak to the tool socket: the proxy's.
-    pub peer_uids: Vec<u32>,
-    /// Metrics that agents may query.
-    pub metrics: ToolMetrics,
-    /// Third-party servers of tools.
-    pub servers: BTreeMap<ToolServerName, ToolServer>,
+settings! {
+    /// `[tools]`
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct Tools read from section {
+        /// Path of the tool socket, if it is not the default.
+        pub socket: Option<PathBuf> = read_socket(section),
+        /// Calls of host tools that a run may make.
+        pub max_calls: u64 => or(ToolLimits::default().calls),
+        /// Calls of host tools that a run may make within a minute.
+        pub calls_per_minute: u64 => or(ToolLimits::default().calls_per_minute),
+        /// Calls of host tools that a run may make at the same time.
+        pub max_calls_in_flight: u64 => or(ToolLimits::default().calls_in_flight),
+        /// Longest duration of a call of a host tool. A wait for an approval is added to it.
+        pub call_timeout: Millis => or(ToolLimits::default().call_ms),
+        /// Tools with calls that wait for a person's approval.
+        pub approval: Vec<ToolName> = section
+            .field("approval", "Host tools whose calls wait for a person: `sluice tools pending` lists them.")
+            .list_or(vec![]),
+        /// Longest wait for an approval. Then the call is denied.
+        pub approval_timeout: Millis = read_approval_timeout(section),
+        /// Largest body of a call of a host tool.
+        pub max_request: ByteSize => or(ToolLimits::default().request_body),
+        /// Largest answer to a call of a host tool. A larger one does not reach the agent.
+        pub max_answer: ByteSize => or(ToolLimits::default().answer_body),
+        /// Calls of host tools of an account that `sluice up` executes at the same time, without those that need an
+        /// approval.
+        pub max_calls_in_flight_per_account: u32 => or(CALLS_IN_FLIGHT_PER_ACCOUNT),
+        /// Calls of host tools of an account that wait for an approval, or run after it, at the same time.
+        pub max_calls_waiting_per_account: u32 => or(CALLS_WAITING_PER_ACCOUNT),
+        /// Users besides that of `sluice up` and root who may speak to the tool socket: the user of the proxy.
+        pub peer_uids: Vec<u32> => list_or(vec![]),
+        /// Metrics that agents may query.
+        pub metrics: ToolMetrics => table(ToolMetrics::section),
+        /// Third-party servers of tools.
+        pub servers: BTreeMap<ToolServerName, ToolServer> = tool_servers::read(section),
+    }
 }
 
 impl Tools {
-    pub(super) fn section(section: &Section<'_>) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        let limits = ToolLimits::default();
-        Self {
-            socket: read_socket(section),
-            max_calls: field("max_calls", "Calls of host tools that a run may make.").or(limits.calls),
-            calls_per_minute: field(
-                "calls_per_minute",
-                "Calls of host tools that a run may make within a minute.",
-            )
-            .or(limits.calls_per_minute),
-            max_calls_in_flight: field(
-                "max_calls_in_flight",
-                "Calls of host tools that a run may make at the same time.",
-            )
-            .or(limits.calls_in_flight),
-            call_timeout: field(
-                "call_timeout",
-                "Longest duration of a call of a host tool. A wait for an approval is added to it.",
-            )
-            .or(limits.call_ms),
-            approval: field(
-                "approval",
-                "Host tools whose calls wait for a person: `sluice tools pending` lists them.",
-            )
-            .list_or(vec![]),
-            approval_timeout: read_approval_timeout(section),
-            max_request: field("max_request", "Largest body of a call of a host tool.")
-                .or(limits.request_body),
-            max_answer: field(
-                "max_answer",
-                "Largest answer to a call of a host tool. A larger one does not reach the agent.",
-            )
-            .or(limits.answer_body),
-            max_calls_in_flight_per_account: field(
-                "max_calls_in_flight_per_account",
-                "Calls of host tools of an account that `sluice up` executes at the same time, without those that need an approval.",
-            )
-            .or(CALLS_IN_FLIGHT_PER_ACCOUNT),
-            max_calls_waiting_per_account: field(
-                "max_calls_waiting_per_account",
-                "Calls of host tools of an account that wait for an approval, or run after it, at the same time.",
-            )
-            .or(CALLS_WAITING_PER_ACCOUNT),
-            peer_uids: field(
-                "peer_uids",
-                "Users besides that of `sluice up` and root who may speak to the tool socket: the user of the proxy.",
-            )
-            .list_or(vec![]),
-            metrics: section.section("metrics", "Metrics that agents may query.", ToolMetrics::section),
-            servers: tool_servers::read(section),
-        }
-    }
-
     /// Returns whether calls of `tool` wait for a person's approval.
     #[must_use]
     pub fn needs_approval(&self, tool: &ToolName) -> bool {

@@ -7,33 +7,39 @@ use platform_core::{
     name,
 };
 
-use crate::config::Section;
+use crate::config::{Section, settings};
 
-/// `[upstream]`
-#[derive(Debug, Clone)]
-pub struct Upstream {
-    /// Scheme, host and port; a path is not possible.
-    pub base_url: String,
-    /// File that holds the key and nothing else.
-    pub key_file: Option<PathBuf>,
-    /// File that holds a key that may mint and delete keys, and nothing else. Each run has its own key then.
-    pub admin_key_file: Option<PathBuf>,
-    /// Model for agents without one in their entry.
-    pub default_model: Option<String>,
-    /// Reads prices of models without one in `[prices]` from the upstream.
-    pub model_info: bool,
-    /// Longest wait for a connection.
-    pub connect_timeout: Millis,
-    /// Longest wait for a TLS session on a new connection.
-    pub tls_handshake_timeout: Millis,
-    /// PEM file of the CA certificates that are trusted; those of the system if absent.
-    pub ca_file: Option<PathBuf>,
-    /// Time that an idle connection is kept for the next call.
-    pub pool_idle_timeout: Millis,
-    /// Number of idle connections that each data-plane thread keeps.
-    pub pool_max_idle_per_thread: u32,
-    /// Path of the request that checks whether an unavailable upstream is up again; if absent, a connection is enough.
-    pub probe_path: Option<String>,
+settings! {
+    /// `[upstream]`
+    #[derive(Debug, Clone)]
+    pub struct Upstream read from section {
+        /// Scheme, host and port of the upstream, without a path.
+        pub base_url: String => variable(name::env::LITELLM_BASE_URL).or("http://127.0.0.1:4000".to_owned()),
+        /// File that holds the upstream's key and nothing else; closed to other users.
+        pub key_file: Option<PathBuf> => optional(),
+        /// File that holds a key that may mint and delete keys, and nothing else. Each run has its own key then.
+        pub admin_key_file: Option<PathBuf> = read_admin_key_file(section),
+        /// Model for agents without one in their entry.
+        pub default_model: Option<String> = section.field("default_model", "Model for agents whose entry names none.").optional(),
+        /// Reads the prices of models that `[prices]` does not name from `/model/info` of LiteLLM. Other upstreams show
+        /// none there, and are asked in vain every five minutes.
+        pub model_info: bool => or(true),
+        /// Longest wait for a connection to the upstream.
+        pub connect_timeout: Millis => or(limit::data_plane::CONNECT),
+        /// Longest wait for a TLS session, after that for the connection.
+        pub tls_handshake_timeout: Millis => or(limit::data_plane::TLS_HANDSHAKE),
+        /// PEM file of the CA certificates that are trusted with an https:// upstream, and no others; the system's if
+        /// absent.
+        pub ca_file: Option<PathBuf> => optional(),
+        /// Longest time that an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn
+        /// 5s (4s is good there).
+        pub pool_idle_timeout: Millis => or(limit::data_plane::POOL_IDLE),
+        /// Most idle connections that each data-plane thread keeps.
+        pub pool_max_idle_per_thread: u32 => or(limit::data_plane::POOL_MAX),
+        /// Path that is requested of an upstream that is down, without a key, to detect that it is up again, such as
+        /// `/health/liveliness` of LiteLLM; if absent, a connection is enough.
+        pub probe_path: Option<String> => optional(),
+    }
 }
 
 /// A parsed base URL.
@@ -58,30 +64,7 @@ pub enum Scheme {
 
 impl Upstream {
     pub(super) fn section(section: &Section<'_>) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        let settings = Self {
-            base_url: field("base_url", "Scheme, host and port of the upstream, without a path.")
-                .variable(name::env::LITELLM_BASE_URL)
-                .or("http://127.0.0.1:4000".to_owned()),
-            key_file: field("key_file", "File that holds the upstream's key and nothing else; closed to other users.")
-                .optional(),
-            admin_key_file: read_admin_key_file(section),
-            default_model: field("default_model", "Model for agents whose entry names none.").optional(),
-            model_info: field("model_info", "Reads the prices of models that `[prices]` does not name from `/model/info` of LiteLLM. Other upstreams show none there, and are asked in vain every five minutes.")
-                .or(true),
-            connect_timeout: field("connect_timeout", "Longest wait for a connection to the upstream.")
-                .or(limit::data_plane::CONNECT),
-            tls_handshake_timeout: field("tls_handshake_timeout", "Longest wait for a TLS session, after that for the connection.")
-                .or(limit::data_plane::TLS_HANDSHAKE),
-            ca_file: field("ca_file", "PEM file of the CA certificates that are trusted with an https:// upstream, and no others; the system's if absent.")
-                .optional(),
-            pool_idle_timeout: field("pool_idle_timeout", "Longest time that an idle connection is kept. Must be below the upstream's own limit: gunicorn 2s, uvicorn 5s (4s is good there).")
-                .or(limit::data_plane::POOL_IDLE),
-            pool_max_idle_per_thread: field("pool_max_idle_per_thread", "Most idle connections that each data-plane thread keeps.")
-                .or(limit::data_plane::POOL_MAX),
-            probe_path: field("probe_path", "Path that is requested of an upstream that is down, without a key, to detect that it is up again, such as `/health/liveliness` of LiteLLM; if absent, a connection is enough.")
-                .optional(),
-        };
+        let settings = Self::read(section);
         if let Err(problem) = BaseUrl::parse(&settings.base_url) {
             section.reject("base_url", problem);
         }

@@ -258,7 +258,7 @@ async fn a_tree_of_many_files_is_removed() {
         let dir = tempfile::tempdir().unwrap();
         let roomy = Sandbox {
             workspace_size: ByteSize::mib(256),
-            max_workspace_files: 30_000,
+            max_workspace_files: Some(30_000),
             ..settings(dir.path(), form)
         };
         let fixture = Fixture::with(roomy, dir).await;

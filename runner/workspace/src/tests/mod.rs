@@ -37,7 +37,7 @@ fn settings(dir: &Path, form: WorkspaceForm) -> Sandbox {
         gateway_dir: dir.join("gateways"),
         workspaces: form,
         workspace_size: ByteSize::mib(64),
-        max_workspace_files: 8192,
+        max_workspace_files: Some(8192),
         disk_reserve: ByteSize(0),
         kept_workspaces_size: ByteSize::mib(64),
         installation: InstallationId::parse("test").unwrap(),
@@ -228,7 +228,8 @@ async fn many_workspaces_are_made_at_once() {
 #[tokio::test]
 async fn a_failed_creation_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
-    let settings = Sandbox { max_workspace_files: 1 << 20, ..settings(dir.path(), WorkspaceForm::Image) };
+    let settings =
+        Sandbox { max_workspace_files: Some(1 << 20), ..settings(dir.path(), WorkspaceForm::Image) };
     let all = Workspaces::open(&settings).unwrap();
     let error = report::chain(&all.create(&Workspaces::new_id(), content()).await.unwrap_err());
     assert!(error.contains("mkfs.ext4 failed on") && error.contains("inode"), "{error}");

@@ -12,7 +12,7 @@ async fn watched(size: ByteSize, files: u64) -> Fixture {
     let dir = tempfile::tempdir().unwrap();
     let bounds = Sandbox {
         workspace_size: size,
-        max_workspace_files: files,
+        max_workspace_files: Some(files),
         ..settings(dir.path(), WorkspaceForm::Directory)
     };
     Fixture::with(bounds, dir).await

@@ -57,7 +57,7 @@ pub(super) const fn defaults_of(id: &str) -> EntryDefaults {
 /// Returns the built-in agent called `id`, as it is without configuration.
 pub(super) fn built_in(id: &str) -> Option<(AgentId, Agent)> {
     let id = AgentId::parse(id).ok().filter(|id| BUILT_IN_AGENTS.contains(&id.as_str()))?;
-    let agent = config::defaults(|section| Agent::section(section, &defaults_of(id.as_str())));
+    let agent = config::defaults(|section| Agent::read(section, &defaults_of(id.as_str())));
     Some((id, agent))
 }
 

@@ -5,43 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::DEFAULT_AGENT;
 use crate::config::{Section, written_as_word};
 
-/// Settings that define the kind of an agent.
-pub(super) struct Kind {
-    pub(super) mode: Execution,
-    pub(super) workspace: WorkspaceSetup,
-    pub(super) protocol: Protocol,
-    pub(super) stream: Stream,
-}
-
-impl Kind {
-    /// Reads the kind of an entry; `stream` is the default of its `stream` setting.
-    pub(super) fn section(section: &Section<'_>, stream: Stream) -> Self {
-        let field = |name, doc| section.field(name, doc);
-        Self {
-            mode: field(
-                "mode",
-                "Execution: `ephemeral`, in a container of its own for each run; `gateway`, as a session of one of its `gateways`.",
-            )
-            .or(Execution::Ephemeral),
-            workspace: field(
-                "workspace",
-                "Workspace of its runs: `conversation`, a new one for each, with the messages before its turn in `.cogni`; `thread`, the same for all runs of a thread, which finds there what it left.",
-            )
-            .or(WorkspaceSetup::Conversation),
-            protocol: field(
-                "protocol",
-                "Format of the program's stdout: `envelope`, one line of JSON at the end; `events`, a line of JSON for each event; `text`, the answer.",
-            )
-            .or(Protocol::Envelope),
-            stream: field(
-                "stream",
-                "Meaning of the text that models stream to it, or that it reports as events: `answer`, pieces of its answer; `progress`, only a sign that it works. `answer` for `sandbox:agent` if absent.",
-            )
-            .or(stream),
-        }
-    }
-}
-
 /// Settings of a run's own container, which a session of a gateway does not have.
 const CONTAINER_FIELDS: [&str; 20] = [
     "image",

@@ -219,7 +219,7 @@ fn base_urls_are_checked_where_they_are_written() {
 #[test]
 fn a_workspace_is_large_enough_for_its_files() {
     let settings = parse("[sandbox]\nworkspace_size = '2 GiB'").unwrap();
-    assert_eq!(settings.sandbox.max_workspace_files, 262_144);
+    assert_eq!(settings.sandbox.workspace_bounds(None).files, 262_144);
     let files_of = |size| settings.sandbox.workspace_bounds(size).files;
     assert_eq!(files_of(None), 262_144);
     assert_eq!(files_of(Some(ByteSize::mib(8 << 10))), 4 * 262_144, "in proportion to the size");
