@@ -23,6 +23,7 @@ pub mod limit;
 pub mod litellm;
 pub mod money;
 pub mod name;
+pub mod percent;
 pub mod priority;
 pub mod record;
 pub mod record_text;

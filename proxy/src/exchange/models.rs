@@ -9,7 +9,9 @@
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode, request::Parts};
-use platform_core::{grant::RunGrant, id::ModelName, record::Outcome, refusal::Refusal, route::Route};
+use platform_core::{
+    grant::RunGrant, id::ModelName, percent, record::Outcome, refusal::Refusal, route::Route,
+};
 use serde_json::{Value, json};
 
 use super::{call::Exchange, context::Snapshot, json_response};
@@ -67,18 +69,9 @@ fn may_name(grant: &RunGrant, id: &str) -> bool {
     }
 }
 
-/// Returns `id` without percent-encoding: SDKs write `openai%2Fgpt-4o`. Nothing beyond ASCII becomes a model's name.
+/// Returns `id` without percent-encoding: SDKs write `openai%2Fgpt-4o`.
 fn decoded(id: &str) -> Option<String> {
-    let mut pieces = id.split('%');
-    let mut text = pieces.next()?.to_owned();
-    for piece in pieces {
-        let (digits, rest) = piece.split_at_checked(2)?;
-        // `from_str_radix` alone takes a sign for a digit.
-        let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        text.push(is_hex.then(|| u8::from_str_radix(digits, 16).ok())??.into());
-        text += rest;
-    }
-    Some(text)
+    String::from_utf8(percent::decode(id)?).ok()
 }
 
 fn list(models: &[String]) -> Value {

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use http::Method;
-use platform_core::secret::Secret;
+use platform_core::{percent, secret::Secret};
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ use crate::{
     permission::Permission,
     repository::RepositoryName,
     rest::{ApiCall, Redirects},
-    search_words::{encode, search_query},
+    search_words::search_query,
     text::CommentText,
 };
 
@@ -85,7 +85,7 @@ impl Issues {
             IssueFilter::Closed => "closed",
             IssueFilter::All => "all",
         };
-        let labels = encode(&labels.join(","));
+        let labels = percent::encode(labels.join(","));
         let path = format!("/issues?state={state}&sort=updated&per_page={MAX_ITEMS}&labels={labels}");
         let found: Vec<IssueBody> = self.get("list the issues", path).await?;
         Ok(found.into_iter().map(IssueBody::summary).collect())
@@ -110,7 +110,7 @@ impl Issues {
             action: "search the issues",
             permission: Permission::ReadIssues,
             method: Method::GET,
-            path: format!("/search/issues?per_page={MAX_ITEMS}&q={}", encode(&query)),
+            path: format!("/search/issues?per_page={MAX_ITEMS}&q={}", percent::encode(query)),
             body: None,
         };
         let found: FoundBody = self.send(&call).await?;

@@ -21,19 +21,6 @@ pub(crate) fn search_query(repository: &RepositoryName, text: &str) -> String {
     query
 }
 
-/// Returns `text` with all bytes but letters, digits and `-._~` percent-encoded.
-pub(crate) fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
-}
-
 #[cfg(test)]
 mod tests {
     use runner_git::RepoUrl;
@@ -55,10 +42,5 @@ mod tests {
         ] {
             assert_eq!(search_query(&repository, text), query, "{text}");
         }
-    }
-
-    #[test]
-    fn a_parameter_stays_one_parameter() {
-        assert_eq!(encode("a&state=all#b/../c%20 é"), "a%26state%3Dall%23b%2F..%2Fc%2520%20%C3%A9");
     }
 }

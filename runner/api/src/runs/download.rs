@@ -13,6 +13,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use futures_util::{Stream, stream::unfold};
+use platform_core::percent;
 use runner_files::{PlainFile, RelativePath, Unreadable};
 use tokio::task::spawn_blocking;
 
@@ -65,38 +66,15 @@ impl FileAddress {
     fn read(uri_path: &str) -> Option<Self> {
         let below = uri_path.strip_prefix(RUNS)?.strip_prefix('/')?;
         let (run_id, path) = below.split_once("/files/")?;
-        let run_id = String::from_utf8(percent_decoded(run_id)?).ok()?;
-        let path = RelativePath::parse(OsString::from_vec(percent_decoded(path)?)).ok()?;
+        let run_id = String::from_utf8(percent::decode(run_id)?).ok()?;
+        let path = RelativePath::parse(OsString::from_vec(percent::decode(path)?)).ok()?;
         Some(Self { run_id, path })
     }
 }
 
-/// Decodes the escapes of a URI; `None` if one is malformed.
-fn percent_decoded(text: &str) -> Option<Vec<u8>> {
-    let mut bytes = text.bytes();
-    let mut decoded = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        decoded.push(match byte {
-            b'%' => {
-                let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
-                u8::try_from(digit(bytes.next())? << 4 | digit(bytes.next())?).ok()?
-            }
-            byte => byte,
-        });
-    }
-    Some(decoded)
-}
-
 /// Returns the header that has browsers store the file under its name (RFC 6266).
 fn disposition(path: &RelativePath) -> Result<HeaderValue, Error> {
-    let name = path.name().to_string_lossy();
-    let escaped: String = name
-        .bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => char::from(byte).to_string(),
-            byte => format!("%{byte:02X}"),
-        })
-        .collect();
+    let escaped = percent::encode(path.name().to_string_lossy().as_bytes()).replace('~', "%7E");
     let value = format!("attachment; filename*=UTF-8''{escaped}");
     HeaderValue::from_str(&value).map_err(|_never| Error::Internal)
 }
