@@ -5,8 +5,24 @@
 
 use std::future::Future;
 
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tracing::Instrument;
+
+/// End of a thread before its work was done.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadEnded;
+
+/// Does `work` that takes long, or waits for a disk, on a thread that may block. Without the outcome it is done, too.
+///
+/// # Errors
+/// Those of the work, and [`ThreadEnded`] if it panics.
+pub async fn blocking<T, E>(work: impl FnOnce() -> Result<T, E> + Send + 'static) -> Result<T, E>
+where
+    T: Send + 'static,
+    E: From<ThreadEnded> + Send + 'static,
+{
+    spawn_blocking(work).await.unwrap_or_else(|_ended| Err(ThreadEnded.into()))
+}
 
 /// Spawns `future` on the current thread's runtime. Dropping the handle lets it run on.
 ///

@@ -16,7 +16,6 @@
 
 mod agent_clone;
 mod askpass;
-mod blocking;
 mod branch;
 mod bundle;
 mod bundle_command;

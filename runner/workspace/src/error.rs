@@ -9,7 +9,7 @@ use platform_core::{
     id::{RunId, WorkspaceId},
     name::SANDBOX_UID,
 };
-use platform_runtime::socket;
+use platform_runtime::{socket, task::ThreadEnded};
 
 use super::disk_space::InsufficientDisk;
 
@@ -121,6 +121,12 @@ pub enum Error {
     /// The thread that did the work is gone.
     #[error("the work on the workspace was aborted; see the log")]
     Thread,
+}
+
+impl From<ThreadEnded> for Error {
+    fn from(_panicked: ThreadEnded) -> Self {
+        Self::Thread
+    }
 }
 
 impl Error {

@@ -21,7 +21,6 @@
 //! Invariants: reads go through `openat2` beneath the tree. Only plain files are read.
 
 mod behaviour;
-mod blocking;
 mod bounds;
 mod content;
 mod conversation;
@@ -53,15 +52,11 @@ use platform_runtime::{
     random, report,
     settings::{Sandbox, WorkspaceBounds, WorkspaceForm},
     sync::Mutex,
+    task::blocking,
 };
 use runner_files::{Stage, StagedFiles};
 use tokio::{sync::oneshot, task::spawn_blocking};
 
-use self::{
-    blocking::blocking,
-    paths::WorkspacePaths,
-    root::{Form, Purpose, WorkspaceRoot},
-};
 pub use self::{
     bounds::Durability,
     content::InitialContent,
@@ -71,6 +66,10 @@ pub use self::{
     reopen::WorkspaceLock,
     watch::Exceeded,
     workspace::Workspace,
+};
+use self::{
+    paths::WorkspacePaths,
+    root::{Form, Purpose, WorkspaceRoot},
 };
 
 /// Workspaces below one root, in the form this host allows. [`Workspaces::open`] decides the form once.

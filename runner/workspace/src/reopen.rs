@@ -5,9 +5,9 @@
 use std::{thread, time::Duration};
 
 use platform_core::id::WorkspaceId;
-use platform_runtime::lock::Lock;
+use platform_runtime::{lock::Lock, task::blocking};
 
-use super::{Durability, Workspace, Workspaces, blocking::blocking, error::Error, image};
+use super::{Durability, Workspace, Workspaces, error::Error, image};
 
 /// Number of attempts to lock a workspace.
 const MAX_LOCK_TRIES: u32 = 100;

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use platform_core::start::Start;
+use platform_runtime::task::blocking;
 
 use super::{
-    blocking::blocking,
     content::InitialContent,
     error::Error,
     start,

@@ -6,7 +6,7 @@ use std::{
 };
 
 use platform_core::{id::RunId, limit::ByteSize, name::path};
-use platform_runtime::report;
+use platform_runtime::{report, task::blocking};
 use runner_docker::{ExtractEnd, Extracted, Limits, Program};
 use runner_files::TreeRoot;
 use runner_git::{BundleCommand, BundleExit, CollectOrder, Objection, OtherWork, RelayRule};
@@ -14,7 +14,6 @@ use runner_store::StoredRelay;
 
 use super::{
     Relays,
-    blocking::blocking,
     directory::RelayDir,
     error::RelayError,
     record::{RelayRecord, RelayStage},

@@ -7,7 +7,7 @@ use std::{
 };
 
 use platform_core::{id::RunId, json};
-use platform_runtime::retry::Transient;
+use platform_runtime::{retry::Transient, task::ThreadEnded};
 use runner_git::{self as git, InvalidAuthor, InvalidGlob, RemoteFailure};
 use runner_github::InvalidRepositoryName;
 use runner_store as store;
@@ -98,6 +98,12 @@ pub enum RelayError {
     /// A thread of this process ended early.
     #[error("a thread ended early")]
     Thread,
+}
+
+impl From<ThreadEnded> for RelayError {
+    fn from(_panicked: ThreadEnded) -> Self {
+        Self::Thread
+    }
 }
 
 impl RelayError {

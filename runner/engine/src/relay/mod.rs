@@ -14,7 +14,6 @@
 //! accepted commits are pushed.
 
 mod advance;
-mod blocking;
 mod branch_name;
 mod collect;
 mod directory;

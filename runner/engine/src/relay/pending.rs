@@ -4,13 +4,12 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use platform_core::id::RunId;
-use platform_runtime::report;
+use platform_runtime::{report, task::blocking};
 use runner_store::{Store, StoredRelay};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{
     Relays,
-    blocking::blocking,
     error::RelayError,
     places::{self, Places, RelayId},
     record::RelayRecord,

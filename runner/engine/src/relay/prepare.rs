@@ -6,6 +6,7 @@ use platform_core::{
     id::{AccountId, RunId},
     limit::ByteSize,
 };
+use platform_runtime::task::blocking;
 use runner_files::{CopyBounds, GitGaps, OutsideFiles, Selection, Stage, stages_dir};
 use runner_git::{AgentClone, CloneOrder};
 use runner_github::Permission;
@@ -13,7 +14,6 @@ use runner_store::{NewRelay, StoredRelay};
 
 use super::{
     Relays,
-    blocking::blocking,
     directory::{RelayDir, remove_dir},
     error::RelayError,
     order::RepoOrder,

@@ -3,9 +3,9 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use platform_core::limit::ByteSize;
+use tokio::task::spawn_blocking;
 
 use crate::{
-    blocking::blocking,
     error::Error,
     object_id::ObjectId,
     program::{Git, GitCommand},
@@ -138,7 +138,8 @@ impl<'h> ObjectReader<'h> {
             let output = self.command("cat-file").argument("--batch").input(input).output().await?;
             let chunk: Vec<SizedObject> = chunk.into_iter().cloned().collect();
             let read = Arc::clone(&read);
-            let read = blocking(move || read_each(&chunk, &output, &*read)).await?;
+            let read = spawn_blocking(move || read_each(&chunk, &output, &*read)).await;
+            let read = read.map_err(|_ended| Error::Thread)?;
             results.extend(read.ok_or(Error::OddAnswer { command: "cat-file" })?);
         }
         Ok(results)
