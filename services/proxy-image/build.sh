@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 PROFILE=${PROFILE:-image}
 
 sources() {
-  find proxy/src proxy/Cargo.toml platform/core platform/runtime Cargo.toml Cargo.lock rust-toolchain.toml \
+  find proxy/src proxy/Cargo.toml platform/{core,runtime,outbound} Cargo.toml Cargo.lock rust-toolchain.toml \
     services/proxy-image/Dockerfile services/proxy-image/build.sh services/static-program.sh -type f -not -path '*/tests/*' | LC_ALL=C sort
 }
 

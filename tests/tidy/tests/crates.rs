@@ -9,25 +9,27 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 32] = [
+const BELOW: [(&str, &[&str]); 33] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
-    ("gateway-bridge", &["platform-core", "platform-runtime"]),
-    ("proxy", &["platform-core", "platform-runtime"]),
+    ("platform/outbound", &["platform-core", "platform-runtime"]),
+    ("gateway-bridge", &["platform-core", "platform-outbound", "platform-runtime"]),
+    ("proxy", &["platform-core", "platform-outbound", "platform-runtime"]),
     ("runner/model", &["platform-core", "platform-runtime"]),
     ("runner/store", &["platform-core", "platform-runtime", "runner-model", "test-postgres"]),
     ("runner/docker", &["platform-core", "platform-runtime", "runner-model"]),
     ("runner/files", &["platform-core", "platform-runtime"]),
     ("runner/git", &["platform-core", "platform-runtime", "runner-files"]),
-    ("runner/github", &["platform-core", "platform-runtime", "runner-git"]),
+    ("runner/github", &["platform-core", "platform-outbound", "platform-runtime", "runner-git"]),
     ("runner/repos", &["platform-core", "platform-runtime", "runner-docker", "runner-git"]),
     ("runner/workspace", &["platform-core", "platform-runtime", "runner-files", "runner-model"]),
-    ("runner/control-client", &["platform-core", "platform-runtime", "runner-model"]),
+    ("runner/control-client", &["platform-core", "platform-outbound", "platform-runtime", "runner-model"]),
     ("runner/audit", &["platform-core", "platform-runtime"]),
     (
         "runner/gateways",
         &[
             "platform-core",
+            "platform-outbound",
             "platform-runtime",
             "gateway-bridge",
             "runner-model",
@@ -38,12 +40,20 @@ const BELOW: [(&str, &[&str]); 32] = [
     ),
     (
         "runner/telemetry",
-        &["platform-core", "platform-runtime", "runner-model", "runner-store", "runner-control-client"],
+        &[
+            "platform-core",
+            "platform-outbound",
+            "platform-runtime",
+            "runner-model",
+            "runner-store",
+            "runner-control-client",
+        ],
     ),
     (
         "runner/connections",
         &[
             "platform-core",
+            "platform-outbound",
             "platform-runtime",
             "runner-github",
             "runner-model",
@@ -51,11 +61,15 @@ const BELOW: [(&str, &[&str]); 32] = [
             "runner-telemetry",
         ],
     ),
-    ("runner/mcp", &["platform-core", "platform-runtime", "runner-connections", "runner-docker"]),
+    (
+        "runner/mcp",
+        &["platform-core", "platform-outbound", "platform-runtime", "runner-connections", "runner-docker"],
+    ),
     (
         "runner/tools",
         &[
             "platform-core",
+            "platform-outbound",
             "platform-runtime",
             "runner-connections",
             "runner-git",
@@ -147,8 +161,9 @@ const BELOW_ENGINE: [&str; 15] = [
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 20] = [
+const BELOW_CLI: [&str; 21] = [
     "platform-core",
+    "platform-outbound",
     "platform-runtime",
     "gateway-bridge",
     "runner-model",

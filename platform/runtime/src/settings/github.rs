@@ -155,13 +155,19 @@ impl ServiceUrl {
     /// Returns scheme and host, and the port unless it is that of the scheme.
     #[must_use]
     pub fn origin(&self) -> String {
-        let BaseUrl { scheme, host, port } = &self.base;
-        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
-        let name = match scheme {
+        let name = match self.base.scheme {
             Scheme::Http => "http",
             Scheme::Https => "https",
         };
-        if *port == scheme.port() { format!("{name}://{host}") } else { format!("{name}://{host}:{port}") }
+        format!("{name}://{}", self.authority())
+    }
+
+    /// Returns the host, and the port unless it is that of the scheme.
+    #[must_use]
+    pub fn authority(&self) -> String {
+        let BaseUrl { scheme, host, port } = &self.base;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        if *port == scheme.port() { host } else { format!("{host}:{port}") }
     }
 
     /// Returns the address of the API of the GitHub at this address.
