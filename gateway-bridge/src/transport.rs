@@ -5,13 +5,8 @@
 
 use std::{io, sync::Arc};
 
+use platform_outbound::{ByteStream, Dialer, trust};
 use platform_runtime::socket;
-use rustls::{ClientConfig, RootCertStore, pki_types::ServerName};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-};
-use tokio_rustls::TlsConnector;
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
     tungstenite::{self, client::IntoClientRequest, protocol::WebSocketConfig},
@@ -23,12 +18,8 @@ use crate::{
     settings::Settings,
 };
 
-/// Byte stream that a WebSocket runs over.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
-
 /// WebSocket over the stream that the address names.
-pub(crate) type GatewaySocket = WebSocketStream<Box<dyn Stream>>;
+pub(crate) type GatewaySocket = WebSocketStream<Box<dyn ByteStream>>;
 
 /// Size of the read buffer; tungstenite's own choice is 128 KiB for each connection.
 const READ_BUFFER_SIZE: usize = 16 * 1024;
@@ -58,40 +49,19 @@ pub(crate) async fn connect(settings: &Settings) -> Result<GatewaySocket, Error>
     }
 }
 
-async fn open(settings: &Settings) -> io::Result<Box<dyn Stream>> {
+async fn open(settings: &Settings) -> io::Result<Box<dyn ByteStream>> {
     match &settings.endpoint {
         // A gateway in a container has created this path, possibly as a link to another socket of this host.
         Endpoint::Unix(path) => Ok(Box::new(socket::connect(path).await?)),
-        Endpoint::Tcp { host, port } => Ok(Box::new(tcp(host, *port).await?)),
+        Endpoint::Tcp { host, port } => Dialer::default().open(host, *port).await,
         Endpoint::Tls { host, port } => {
             let config = match &settings.tls {
                 Some(config) => config.clone(),
-                None => Arc::new(system_config()?),
+                None => Arc::new(trust::system().map_err(|_empty| {
+                    io::Error::new(io::ErrorKind::NotFound, "the system has no CA certificates")
+                })?),
             };
-            let invalid = |error| io::Error::new(io::ErrorKind::InvalidInput, error);
-            let name = ServerName::try_from(host.clone()).map_err(invalid)?;
-            let stream = tcp(host, *port).await?;
-            Ok(Box::new(TlsConnector::from(config).connect(name, stream).await?))
+            Dialer::with_tls(config).open(host, *port).await
         }
     }
-}
-
-async fn tcp(host: &str, port: u16) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect((host, port)).await?;
-    // Each frame is written whole; waiting for more to send only delays it.
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
-/// Returns a TLS configuration that trusts what the operating system trusts.
-fn system_config() -> io::Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the system has no CA certificates"));
-    }
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider);
-    let builder = builder.with_safe_default_protocol_versions().map_err(io::Error::other)?;
-    Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }

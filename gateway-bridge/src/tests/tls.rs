@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
-use rustls::{ClientConfig, RootCertStore, ServerConfig, pki_types::PrivateKeyDer};
+use platform_outbound::trust;
+use rustls::{RootCertStore, ServerConfig, pki_types::PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_tungstenite::accept_async;
 
 use crate::{Error, Settings, transport};
 
-fn provider() -> Arc<rustls::crypto::CryptoProvider> {
-    Arc::new(rustls::crypto::ring::default_provider())
-}
-
 #[tokio::test]
 async fn only_the_named_gateway_is_trusted() {
-    let certificate = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+    let [certificate, other] =
+        [(); 2].map(|()| rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap());
     let key = PrivateKeyDer::try_from(certificate.signing_key.serialize_der()).unwrap();
-    let server = ServerConfig::builder_with_provider(provider())
+    let server = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
@@ -36,14 +34,9 @@ async fn only_the_named_gateway_is_trusted() {
     };
     let settings = |host: &str, trusted: bool| {
         let mut roots = RootCertStore::empty();
-        if trusted {
-            roots.add(certificate.cert.der().clone()).unwrap();
-        }
-        let config = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let root = if trusted { &certificate } else { &other };
+        roots.add(root.cert.der().clone()).unwrap();
+        let config = trust::only(roots).unwrap();
         let endpoint = format!("wss://{host}:{port}").parse().unwrap();
         Settings { tls: Some(Arc::new(config)), ..Settings::new(endpoint, None) }
     };
