@@ -4,18 +4,13 @@
 
 use std::{fmt, io, path::PathBuf, sync::Arc};
 
-use platform_core::limit::ByteSize;
-use platform_runtime::{file, report};
+use platform_outbound::trust::{self, TrustError};
 use rustls::{
-    CertificateError, ClientConfig, InvalidMessage, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, InvalidDnsNameError, ServerName, pem, pem::PemObject},
+    CertificateError, InvalidMessage,
+    pki_types::{InvalidDnsNameError, ServerName, pem},
 };
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsConnector, client::TlsStream};
-
-/// Largest file of CA certificates that is read.
-const MAX_CA_FILE: ByteSize = ByteSize::mib(4);
 
 /// Reason why TLS cannot be set up from the settings.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +51,16 @@ pub(crate) enum SetupError {
         #[source]
         source: InvalidDnsNameError,
     },
-    /// The TLS versions are not supported, which the compiled-in provider makes impossible.
-    #[error("cannot set up TLS")]
-    Versions(#[source] rustls::Error),
+}
+
+impl SetupError {
+    fn of_file(path: PathBuf, error: TrustError) -> Self {
+        match error {
+            TrustError::Unreadable(source) => Self::CaFile { path, source },
+            TrustError::Unusable(source) => Self::Certificate { path, source },
+            TrustError::Empty => Self::Empty { path },
+        }
+    }
 }
 
 /// Opener of TLS sessions with one upstream, which resumes earlier ones.
@@ -80,15 +82,10 @@ impl Tls {
     /// # Errors
     /// If that leaves no CA to trust.
     pub(super) fn new(host: &str, ca_file: Option<PathBuf>) -> Result<Self, SetupError> {
-        let roots = match ca_file {
-            Some(path) => roots_from_file(path)?,
-            None => roots_from_system()?,
+        let mut config = match ca_file {
+            Some(path) => trust::only_file(&path).map_err(|error| SetupError::of_file(path, error))?,
+            None => trust::system().map_err(|_nothing| SetupError::NoRoots)?,
         };
-        let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(SetupError::Versions)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         let name = ServerName::try_from(host.to_owned())
             .map_err(|source| SetupError::Name { host: host.to_owned(), source })?;
@@ -99,28 +96,6 @@ impl Tls {
     pub(super) async fn over(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.connector.connect(self.name.clone(), stream).await
     }
-}
-
-fn roots_from_file(path: PathBuf) -> Result<RootCertStore, SetupError> {
-    let mut roots = RootCertStore::empty();
-    let unreadable = |source| SetupError::CaFile { path: path.clone(), source };
-    let text = file::text(&path, MAX_CA_FILE).map_err(|error| unreadable(pem::Error::Io(error)))?;
-    for certificate in CertificateDer::pem_slice_iter(text.as_bytes()) {
-        let certificate = certificate.map_err(unreadable)?;
-        roots.add(certificate).map_err(|source| SetupError::Certificate { path: path.clone(), source })?;
-    }
-    if roots.is_empty() { Err(SetupError::Empty { path }) } else { Ok(roots) }
-}
-
-fn roots_from_system() -> Result<RootCertStore, SetupError> {
-    let found = rustls_native_certs::load_native_certs();
-    for error in &found.errors {
-        tracing::debug!(error = report::chain(error), "some of the system's CA certificates cannot be read");
-    }
-    let mut roots = RootCertStore::empty();
-    let (_, unusable) = roots.add_parsable_certificates(found.certs);
-    tracing::debug!(usable = roots.len(), unusable, "read the system's CA certificates");
-    if roots.is_empty() { Err(SetupError::NoRoots) } else { Ok(roots) }
 }
 
 /// Reason why a session failed, in words that help an operator to fix it.
