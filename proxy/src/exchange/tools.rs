@@ -9,7 +9,6 @@ use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request::Parts,
 };
-use http_body_util::Full;
 use hyper::body::Incoming;
 use platform_core::{
     host_tools::{
@@ -223,10 +222,10 @@ impl Exchange {
         call: &ReadCall,
         from: &HeaderMap,
         body: Bytes,
-    ) -> Result<Request<Full<Bytes>>, Refused> {
+    ) -> Result<Request<Bytes>, Refused> {
         let grant = &self.run.grant;
         let path = if self.route == Route::Mcp { MCP_PATH } else { EXEC_PATH };
-        let mut request = Request::new(Full::new(body));
+        let mut request = Request::new(body);
         *request.method_mut() = Method::POST;
         *request.uri_mut() = Uri::from_static(path);
         let headers = request.headers_mut();

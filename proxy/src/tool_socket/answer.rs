@@ -1,15 +1,13 @@
 //! Reads an answer of the control plane: whole, within a bound.
 
-use bytes::{Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, header};
-use http_body::Body as _;
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use platform_core::{
     host_tools::{TOOL_PROTOCOL, ToolOutcome, header as own},
     limit::ByteSize,
     untrusted::JournalText,
 };
+use platform_outbound::OpenAnswer;
 
 use super::Error;
 
@@ -60,26 +58,16 @@ impl ToolAnswer {
     }
 }
 
-/// Reads `response` whole, up to `limit`.
-pub(super) async fn read(response: Response<Incoming>, limit: ByteSize) -> Result<ToolAnswer, Error> {
-    let (head, mut body) = response.into_parts();
-    let mut answer = ToolAnswer::of_head(head.status, &head.headers);
-    answer.check(&head.headers)?;
-    let most = usize::try_from(limit.0).unwrap_or(usize::MAX);
-    let mut whole = BytesMut::new();
-    let mut is_too_large = body.size_hint().lower() > limit.0;
-    while !is_too_large && let Some(frame) = body.frame().await {
-        let frame = frame.map_err(Error::Broken)?;
-        if let Some(piece) = frame.data_ref() {
-            is_too_large = piece.len() > most - whole.len();
-            if !is_too_large {
-                whole.extend_from_slice(piece);
-            }
+/// Reads an answer whole, up to `limit`.
+pub(super) async fn read(answer: OpenAnswer, limit: ByteSize) -> Result<ToolAnswer, Error> {
+    let mut read = ToolAnswer::of_head(answer.status(), answer.headers());
+    read.check(answer.headers())?;
+    match answer.read(usize::try_from(limit.0).unwrap_or(usize::MAX)).await {
+        Ok(whole) => {
+            read.body = whole.into_body();
+            Ok(read)
         }
+        Err(platform_outbound::Error::Broken(source)) => Err(Error::Broken(source)),
+        Err(_too_long) => Err(Error::TooLarge { limit, head: Box::new(read) }),
     }
-    if is_too_large {
-        return Err(Error::TooLarge { limit, head: Box::new(answer) });
-    }
-    answer.body = whole.freeze();
-    Ok(answer)
 }

@@ -9,14 +9,10 @@ mod answer;
 use std::{
     io,
     path::{Path, PathBuf},
-    pin::pin,
 };
 
 use bytes::Bytes;
 use http::Request;
-use http_body_util::Full;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use platform_core::limit::ByteSize;
 use tokio::net::UnixStream;
 
@@ -107,23 +103,9 @@ impl ToolConnection {
     ///
     /// # Errors
     /// If no answer comes that the agent may receive.
-    pub(crate) async fn call(
-        self,
-        request: Request<Full<Bytes>>,
-        limit: ByteSize,
-    ) -> Result<ToolAnswer, Error> {
-        let (mut sender, connection) = http1::handshake(TokioIo::new(self.0)).await.map_err(Error::Broken)?;
-        let answered = async move {
-            let response = sender.send_request(request).await.map_err(Error::Broken)?;
-            answer::read(response, limit).await
-        };
-        let mut answered = pin!(answered);
-        tokio::select! {
-            biased;
-            answer = &mut answered => answer,
-            // What has come before the end is still an answer.
-            _ended = connection => answered.await,
-        }
+    pub(crate) async fn call(self, request: Request<Bytes>, limit: ByteSize) -> Result<ToolAnswer, Error> {
+        let answer = platform_outbound::send(self.0, request).await.map_err(Error::Broken)?;
+        answer::read(answer, limit).await
     }
 }
 
