@@ -17,9 +17,6 @@ use std::{
 
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
 use platform_core::{
     budget::Budget,
     control::{
@@ -32,7 +29,8 @@ use platform_core::{
     limit::Millis,
     name::{self, CONTROL_PROTOCOL, header as own},
 };
-use platform_runtime::{report, retry::Transient, task};
+use platform_outbound::OpenAnswer;
+use platform_runtime::retry::Transient;
 use serde::{Serialize, de::DeserializeOwned};
 use tokio::{net::UnixStream, time::timeout};
 
@@ -158,7 +156,7 @@ pub struct Holder {
 /// Stream of JSON lines from the proxy.
 #[derive(Debug)]
 pub struct Lines {
-    body: Incoming,
+    answer: OpenAnswer,
     pending: Vec<u8>,
     /// Number of bytes of `pending` that were returned.
     returned: usize,
@@ -185,7 +183,7 @@ impl DataPlane {
     /// Returns the proxy's metrics as Prometheus' text.
     pub async fn metrics(&self) -> Result<String, Error> {
         let text = read_body(self.send(Method::GET, "/v1/metrics", Bytes::new()).await?).await?;
-        String::from_utf8(text).map_err(|error| Error::Unexpected(error.to_string()))
+        String::from_utf8(text.into()).map_err(|error| Error::Unexpected(error.to_string()))
     }
 
     /// Returns the upstream's answer to a health check, with the models that it offers.
@@ -283,10 +281,10 @@ impl DataPlane {
 
     /// Returns whether the proxy serves calls, and if not, why.
     pub async fn ready(&self) -> Result<Readiness, Error> {
-        let (_, body) = timeout(ANSWER_TIMEOUT, self.exchange(Method::GET, "/v1/ready", Bytes::new()))
+        let answer = timeout(ANSWER_TIMEOUT, self.exchange(Method::GET, "/v1/ready", Bytes::new()))
             .await
             .unwrap_or(Err(Error::Silent))?;
-        read_json(&read_body(body).await?)
+        read_json(&read_body(answer).await?)
     }
 
     /// Returns everything that is frozen.
@@ -346,8 +344,8 @@ impl DataPlane {
 
     /// Sends a request that is answered with a stream of lines.
     async fn lines(&self, path: &str) -> Result<Lines, Error> {
-        let body = self.send(Method::GET, path, Bytes::new()).await?;
-        Ok(Lines { body, pending: Vec::new(), returned: 0, last: 0 })
+        let answer = self.send(Method::GET, path, Bytes::new()).await?;
+        Ok(Lines { answer, pending: Vec::new(), returned: 0, last: 0 })
     }
 
     /// Sends a request with a JSON body, and parses the JSON answer.
@@ -362,42 +360,36 @@ impl DataPlane {
         read_json(&read_body(self.send(method, path, body.into()).await?).await?)
     }
 
-    /// Sends a request; returns the body of a successful answer.
-    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
+    /// Sends a request; returns the answer if it is a success.
+    async fn send(&self, method: Method, path: &str, body: Bytes) -> Result<OpenAnswer, Error> {
         timeout(ANSWER_TIMEOUT, self.send_without_timeout(method, path, body))
             .await
             .unwrap_or(Err(Error::Silent))
     }
 
-    async fn send_without_timeout(&self, method: Method, path: &str, body: Bytes) -> Result<Incoming, Error> {
-        let (status, body) = self.exchange(method, path, body).await?;
-        if status.is_success() { Ok(body) } else { Err(answer_error(status, &read_body(body).await?)) }
-    }
-
-    /// Sends a request on a new connection; returns the status and the body of the answer, whatever the status.
-    async fn exchange(
+    async fn send_without_timeout(
         &self,
         method: Method,
         path: &str,
         body: Bytes,
-    ) -> Result<(StatusCode, Incoming), Error> {
+    ) -> Result<OpenAnswer, Error> {
+        let answer = self.exchange(method, path, body).await?;
+        let status = answer.status();
+        if status.is_success() { Ok(answer) } else { Err(answer_error(status, &read_body(answer).await?)) }
+    }
+
+    /// Sends a request on a new connection; returns the answer, whatever its status.
+    async fn exchange(&self, method: Method, path: &str, body: Bytes) -> Result<OpenAnswer, Error> {
         let unconnected = |source| unconnected(&self.socket, source);
         let stream = UnixStream::connect(&self.socket).await.map_err(unconnected)?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(Error::Broken)?;
-        task::spawn("control client", async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(error = report::chain(&error), "control connection ended");
-            }
-        });
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header(http::header::HOST, "control")
             .header(own::CONTROL_PROTOCOL, CONTROL_PROTOCOL)
-            .body(Full::new(body))
+            .body(body)
             .map_err(|error| Error::Unexpected(error.to_string()))?;
-        let answer = sender.send_request(request).await.map_err(Error::Broken)?;
-        Ok((answer.status(), answer.into_body()))
+        platform_outbound::send(stream, request).await.map_err(Error::Broken)
     }
 }
 
@@ -435,13 +427,9 @@ impl Lines {
             if self.pending.len() > MAX_LINE {
                 return Err(Error::Unexpected("a line of more than 1 MiB".to_owned()));
             }
-            match self.body.frame().await {
+            match self.answer.next().await.map_err(Error::Broken)? {
                 None => return Ok(None),
-                Some(frame) => {
-                    if let Ok(data) = frame.map_err(Error::Broken)?.into_data() {
-                        self.pending.extend_from_slice(&data);
-                    }
-                }
+                Some(piece) => self.pending.extend_from_slice(&piece),
             }
         }
     }
@@ -468,17 +456,12 @@ fn read_json<T: DeserializeOwned>(answer: &[u8]) -> Result<T, Error> {
 }
 
 /// Reads an answer to its end, up to [`MAX_ANSWER`].
-async fn read_body(mut body: Incoming) -> Result<Vec<u8>, Error> {
-    let mut content = Vec::new();
-    while let Some(frame) = body.frame().await {
-        if let Ok(data) = frame.map_err(Error::Broken)?.into_data() {
-            content.extend_from_slice(&data);
-        }
-        if content.len() > MAX_ANSWER {
-            return Err(Error::Unexpected("an answer of more than 32 MiB".to_owned()));
-        }
-    }
-    Ok(content)
+async fn read_body(answer: OpenAnswer) -> Result<Bytes, Error> {
+    let whole = answer.read(MAX_ANSWER).await.map_err(|error| match error {
+        platform_outbound::Error::Broken(error) => Error::Broken(error),
+        _ => Error::Unexpected("an answer of more than 32 MiB".to_owned()),
+    })?;
+    Ok(whole.into_body())
 }
 
 #[cfg(test)]
