@@ -13,7 +13,6 @@ mod openclaw;
 mod paths;
 mod pool;
 mod secrets;
-mod tls;
 
 pub use self::{
     error::Error,

@@ -1,7 +1,12 @@
 //! Holds the connections to gateways: one to each, opened when the first run needs it and shared by all runs of this
 //! process.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use gateway_bridge::{DeviceKey, Endpoint, Hello};
 use platform_core::{
@@ -10,17 +15,19 @@ use platform_core::{
     secret::Secret,
     token::{RunToken, UnixSeconds},
 };
+use platform_outbound::trust::{self, TrustError};
 use platform_runtime::{
     random,
     settings::{self, Agent, NoGateway, Settings, token_secrets},
     trust::Trusted,
 };
+use rustls::{ClientConfig, pki_types::pem};
 use tokio::{
     sync::{AcquireError, Mutex, Semaphore, SemaphorePermit},
     time::timeout,
 };
 
-use super::{Error, GatewayPaths, secrets, tls};
+use super::{Error, GatewayPaths, secrets};
 
 /// Longest wait of a run for a connection. A gateway that starts takes 12 to 26 s.
 const READY_TIMEOUT: Duration = Duration::from_secs(40);
@@ -124,7 +131,7 @@ impl GatewayConnection {
         let endpoint: Endpoint = self.paths.endpoint().parse()?;
         let token = secrets::token(&self.paths.token())?;
         let mut settings = gateway_bridge::Settings::new(endpoint, Some(token));
-        settings.tls = self.gateway.ca_file.as_deref().map(tls::trust_only).transpose()?;
+        settings.tls = self.gateway.ca_file.as_deref().map(trust_only).transpose()?;
         settings.device = self.gateway.device_key_file.as_deref().map(DeviceKey::read).transpose()?;
         settings.provider = Some(GatewayProvider::parse(&self.gateway.provider)?);
         settings.seed = u64::try_from(random::bits() >> 64).unwrap_or_default();
@@ -138,4 +145,15 @@ impl GatewayConnection {
         let expiry = grant.expires.unwrap_or(UnixSeconds(u64::MAX));
         Ok(RunToken { run_id: grant.run_id.clone(), attempt: grant.attempt, expiry }.mint(secret))
     }
+}
+
+/// Returns a TLS configuration that trusts the CA certificates in `file`, and no others.
+fn trust_only(file: &Path) -> Result<Arc<ClientConfig>, Error> {
+    let path = file.to_owned();
+    trust::only_file(file).map(Arc::new).map_err(|error| match error {
+        TrustError::Unreadable(pem::Error::Io(source)) => {
+            Error::File { what: "the CA certificates", path, source }
+        }
+        _ => Error::NotOne { what: "CA certificate that can be used", path },
+    })
 }

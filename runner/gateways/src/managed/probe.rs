@@ -7,10 +7,8 @@ use std::{io, path::Path, time::Duration};
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
-use http_body_util::Empty;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use platform_runtime::{socket, task};
+use platform_outbound::send;
+use platform_runtime::socket;
 use tokio::time::timeout;
 
 /// Longest wait for an answer.
@@ -35,10 +33,8 @@ pub(super) async fn check_ready(socket: &Path) -> io::Result<ProbeAnswer> {
 
 async fn request_readiness(path: &Path) -> io::Result<ProbeAnswer> {
     let stream = socket::connect(path).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
-    task::spawn("gateway probe", async move { drop(connection.await) });
-    let request = Request::get("/readyz").header(header::HOST, "localhost").body(Empty::<Bytes>::new());
-    let answer = sender.send_request(request.map_err(io::Error::other)?).await.map_err(io::Error::other)?;
+    let request = Request::get("/readyz").header(header::HOST, "localhost").body(Bytes::new());
+    let answer = send(stream, request.map_err(io::Error::other)?).await.map_err(io::Error::other)?;
     Ok(match answer.status() {
         StatusCode::OK | StatusCode::NOT_FOUND => ProbeAnswer::Ready,
         _ => ProbeAnswer::NotReady,
