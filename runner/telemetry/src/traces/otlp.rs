@@ -8,21 +8,17 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
 use platform_core::{
     json::{self, Bounds},
     limit::ByteSize,
 };
+use platform_outbound::{Dialer, send};
 use platform_runtime::{
     file::{self, Unread},
-    report,
     settings::{BaseUrl, Telemetry},
-    task,
     trust::Trusted,
 };
-use tokio::{net::TcpStream, time::timeout};
+use tokio::time::timeout;
 
 /// Path on which collectors accept traces.
 const TRACES_PATH: &str = "/v1/traces";
@@ -104,18 +100,9 @@ impl Collector {
     }
 
     async fn send_now(&self, body: Bytes) -> Result<u64, ExportError> {
-        let address = (self.url.host.as_str(), self.url.port);
-        let stream = TcpStream::connect(address).await.map_err(ExportError::Unreachable)?;
-        let (mut sender, connection) =
-            http1::handshake(TokioIo::new(stream)).await.map_err(ExportError::Broken)?;
-        // The connection ends with this request, even if the request is cancelled.
-        let connection = task::spawn("otlp", async move {
-            if let Err(error) = connection.await {
-                tracing::debug!(error = report::chain(&error), "collector connection ended");
-            }
-        });
-        let _abort_guard = AbortOnDrop(connection.abort_handle());
-        let mut request = Request::new(Full::new(body));
+        let stream = Dialer::default().open(&self.url.host, self.url.port).await;
+        let stream = stream.map_err(ExportError::Unreachable)?;
+        let mut request = Request::new(body);
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = http::Uri::from_static(TRACES_PATH);
         *request.headers_mut() = self.headers.clone();
@@ -124,23 +111,12 @@ impl Collector {
         if let Ok(host) = HeaderValue::from_str(&self.url.authority()) {
             headers.insert(header::HOST, host);
         }
-        let answer = sender.send_request(request).await.map_err(ExportError::Broken)?;
+        let answer = send(stream, request).await.map_err(ExportError::Broken)?;
         if !answer.status().is_success() {
             return Err(ExportError::Refused(answer.status()));
         }
         // The status alone shows the success; a body that cannot be read changes nothing.
-        #[expect(clippy::disallowed_methods, reason = "it is bounded")]
-        let body = Limited::new(answer.into_body(), MAX_ANSWER).collect().await;
-        Ok(body.map_or(0, |body| rejected_spans(&body.to_bytes())))
-    }
-}
-
-/// Guard that aborts a task on drop.
-struct AbortOnDrop(tokio::task::AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
+        Ok(answer.read(MAX_ANSWER).await.map_or(0, |answer| rejected_spans(answer.body())))
     }
 }
 
