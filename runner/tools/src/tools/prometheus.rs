@@ -7,14 +7,15 @@ use http::{
     Method, Request,
     header::{CONTENT_TYPE, HOST},
 };
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use platform_core::json::{self, Bounds};
-use platform_runtime::{report, settings::BaseUrl, task};
+use platform_core::{
+    json::{self, Bounds},
+    percent,
+};
+use platform_outbound::{AnswerLimit, Error, exchange};
+use platform_runtime::{report, settings::BaseUrl};
 use serde::Deserialize;
 use serde_json::Value;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::net::TcpStream;
 
 use crate::tool::{ToolCode, ToolError};
 
@@ -39,17 +40,6 @@ struct AnswerBody {
     error: Option<String>,
 }
 
-/// Cause of a query that failed on its way.
-#[derive(Debug, thiserror::Error)]
-enum Fault {
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    #[error(transparent)]
-    Http(#[from] hyper::Error),
-    #[error(transparent)]
-    Request(#[from] http::Error),
-}
-
 impl Prometheus {
     pub(super) const fn new(url: BaseUrl, timeout: Duration) -> Self {
         Self { url, timeout }
@@ -57,50 +47,37 @@ impl Prometheus {
 
     /// Returns the data of a query at a time, or now.
     pub(super) async fn query(&self, query: &str, time: Option<u64>) -> Result<Value, ToolError> {
-        let mut form = format!("query={}&timeout={}ms", encode(query), self.timeout.as_millis());
+        let mut form = format!("query={}&timeout={}ms", percent::encode(query), self.timeout.as_millis());
         if let Some(time) = time {
             form.push_str(&format!("&time={time}"));
         }
-        let failed = |message: &str| ToolError::new(ToolCode::ToolFailed, message);
-        let body = match timeout(self.timeout, self.post(form)).await {
-            Ok(Ok(Some(body))) => body,
-            Ok(Ok(None)) => {
-                return Err(ToolError::new(ToolCode::ResultTooLarge, "the answer has more than 1 MiB"));
+        let opening = TcpStream::connect((self.url.host.as_str(), self.url.port));
+        let limit = AnswerLimit::new(self.timeout, MAX_ANSWER);
+        match exchange(opening, self.request(form)?, limit).await {
+            Ok(answer) => data(answer.body()),
+            Err(Error::TooLong { .. }) => {
+                Err(ToolError::new(ToolCode::ResultTooLarge, "the answer has more than 1 MiB"))
             }
-            Ok(Err(error)) => {
-                tracing::warn!(error = report::chain(&error), "query of metrics failed");
-                return Err(failed("the metrics cannot be reached"));
+            Err(Error::TimedOut) => {
+                Err(ToolError::new(ToolCode::TimedOut, "the metrics did not answer in time"))
             }
-            Err(_elapsed) => {
-                return Err(ToolError::new(ToolCode::TimedOut, "the metrics did not answer in time"));
-            }
-        };
-        data(&body)
+            Err(error) => Err(unreachable(&error)),
+        }
     }
 
-    /// Sends a query. Returns the answer, or nothing if it is too large.
-    async fn post(&self, form: String) -> Result<Option<Bytes>, Fault> {
-        let stream = TcpStream::connect((self.url.host.as_str(), self.url.port)).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // Ends with the sender and the answer's body, which are dropped here.
-        drop(task::spawn("prometheus", connection));
+    fn request(&self, form: String) -> Result<Request<Bytes>, ToolError> {
         let request = Request::builder()
             .method(Method::POST)
             .uri(QUERY_PATH)
-            .header(HOST, format!("{}:{}", self.url.host, self.url.port))
-            .header(CONTENT_TYPE, "application/x-www-form-urlencoded")
-            .body(Full::new(Bytes::from(form)))?;
-        let response = sender.send_request(request).await?;
-        #[expect(clippy::disallowed_methods, reason = "it is limited")]
-        let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
-        match body {
-            Ok(body) => Ok(Some(body.to_bytes())),
-            Err(error) => match error.downcast::<hyper::Error>() {
-                Ok(error) => Err((*error).into()),
-                Err(_too_long) => Ok(None),
-            },
-        }
+            .header(HOST, self.url.authority())
+            .header(CONTENT_TYPE, "application/x-www-form-urlencoded");
+        request.body(Bytes::from(form)).map_err(|error| unreachable(&error))
     }
+}
+
+fn unreachable(error: &dyn std::error::Error) -> ToolError {
+    tracing::warn!(error = report::chain(error), "query of metrics failed");
+    ToolError::new(ToolCode::ToolFailed, "the metrics cannot be reached")
 }
 
 /// Returns the data in an answer.
@@ -119,19 +96,6 @@ fn data(body: &[u8]) -> Result<Value, ToolError> {
             Err(failed(&format!("the query failed: {problem}")))
         }
     }
-}
-
-/// Returns `text` with all bytes but letters, digits and `-._~` percent-encoded.
-fn encode(text: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    text.bytes().fold(String::with_capacity(text.len()), |mut encoded, byte| {
-        if is_plain(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-        encoded
-    })
 }
 
 #[cfg(test)]
