@@ -7,21 +7,16 @@ use std::time::Duration;
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use http::{
-    HeaderValue, Method, Request, StatusCode,
+    HeaderValue, Method, Request,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT},
 };
-use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
-use platform_core::{limit::ByteSize, secret::Secret};
+use platform_core::{limit::ByteSize, percent, secret::Secret};
+use platform_outbound::{AGENT, AnswerLimit, Dialer, Error, exchange};
 use platform_runtime::{
     file, report,
     settings::{ClientAuthentication, OAuthProvider},
-    task,
     trust::Trusted,
 };
-use runner_github::{Dialer, is_untrusted};
-use tokio::time::timeout;
 use zeroize::Zeroizing;
 
 use crate::token_answer::{self, GivenTokens, MAX_ANSWER, RefreshFault};
@@ -29,22 +24,8 @@ use crate::token_answer::{self, GivenTokens, MAX_ANSWER, RefreshFault};
 /// Largest file of a client's secret.
 const MAX_SECRET_FILE: ByteSize = ByteSize::kib(4);
 const FORM: &str = "application/x-www-form-urlencoded";
-const AGENT: &str = concat!("sluicegate/", env!("CARGO_PKG_VERSION"));
-
-/// Cause of a request that failed on its way.
-#[derive(Debug, thiserror::Error)]
-enum ExchangeFault {
-    #[error(transparent)]
-    Io(#[from] std::io::Error),
-    #[error(transparent)]
-    Http(#[from] hyper::Error),
-    #[error(transparent)]
-    Request(#[from] http::Error),
-    #[error(transparent)]
-    Tls(#[from] runner_github::Error),
-    #[error("the answer has more than 64 KiB")]
-    TooLong,
-}
+const NO_CONNECTION: &str = "there is no connection with it";
+const NO_ROOTS: &str = "this system has no CA certificates: install the package ca-certificates";
 
 /// Request for an access token.
 pub(crate) struct TokenRequest<'r> {
@@ -58,17 +39,17 @@ impl TokenRequest<'_> {
     /// Sends the request.
     pub(crate) async fn send(&self) -> Result<GivenTokens, RefreshFault> {
         let secret = self.client_secret()?;
-        let answer = timeout(self.timeout, self.exchange(secret.as_ref())).await;
-        match answer {
-            Ok(Ok((status, body))) => token_answer::read(status, &body),
-            Ok(Err(fault)) => {
-                tracing::debug!(error = report::chain(&fault), "token endpoint gave no answer");
-                Err(RefreshFault::Unavailable(problem(&fault).to_owned()))
-            }
-            Err(_elapsed) => Err(RefreshFault::Unavailable(format!(
+        let base = &self.provider.token_url.base;
+        let dialer = Dialer::to(base).map_err(|error| unavailable(&error, NO_ROOTS))?;
+        let request = self.request(secret.as_ref()).map_err(|error| unavailable(&error, NO_CONNECTION))?;
+        let limit = AnswerLimit::new(self.timeout, MAX_ANSWER);
+        match exchange(dialer.open(&base.host, base.port), request, limit).await {
+            Ok(answer) => token_answer::read(answer.status(), answer.body()),
+            Err(Error::TimedOut) => Err(RefreshFault::Unavailable(format!(
                 "it did not answer within {} s",
                 self.timeout.as_secs_f32()
             ))),
+            Err(error) => Err(unavailable(&error, problem(&error))),
         }
     }
 
@@ -86,36 +67,15 @@ impl TokenRequest<'_> {
         Ok(Some(Secret::new(text.to_owned())))
     }
 
-    async fn exchange(&self, secret: Option<&Secret>) -> Result<(StatusCode, Bytes), ExchangeFault> {
-        let url = &self.provider.token_url;
-        let stream = Dialer::to(&url.base)?.open(&url.base).await?;
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-        // Ends with the sender and the answer's body, which are dropped here.
-        drop(task::spawn("token endpoint", connection));
-        let response = sender.send_request(self.request(secret)?).await?;
-        let status = response.status();
-        #[expect(clippy::disallowed_methods, reason = "it is limited")]
-        let body = Limited::new(response.into_body(), MAX_ANSWER).collect().await;
-        match body {
-            Ok(body) => Ok((status, body.to_bytes())),
-            Err(error) => match error.downcast::<hyper::Error>() {
-                Ok(error) => Err((*error).into()),
-                Err(_too_long) => Err(ExchangeFault::TooLong),
-            },
-        }
-    }
-
-    fn request(&self, secret: Option<&Secret>) -> Result<Request<Full<Bytes>>, ExchangeFault> {
+    fn request(&self, secret: Option<&Secret>) -> Result<Request<Bytes>, http::Error> {
         let OAuthProvider { token_url, client_id, client_authentication, .. } = self.provider;
         let refresh_token = encode(self.refresh_token.expose());
         let mut form = format!("grant_type=refresh_token&refresh_token={}", *refresh_token);
         let path = if token_url.path.is_empty() { "/" } else { &token_url.path };
-        let origin = token_url.origin();
-        let host = origin.split_once("://").map_or(origin.as_str(), |(_, host)| host);
         let mut request = Request::builder()
             .method(Method::POST)
             .uri(path)
-            .header(HOST, host)
+            .header(HOST, token_url.authority())
             .header(ACCEPT, "application/json")
             .header(USER_AGENT, AGENT)
             .header(CONTENT_TYPE, FORM);
@@ -129,43 +89,33 @@ impl TokenRequest<'_> {
             }
             (None, _) => form.push_str(&format!("&client_id={}", *encode(client_id))),
         }
-        Ok(request.body(Full::new(Bytes::from(form)))?)
+        request.body(Bytes::from(form))
     }
 }
 
 /// Returns the header by which a client proves itself (RFC 6749, section 2.3.1).
-fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, ExchangeFault> {
+fn basic(client_id: &str, secret: &Secret) -> Result<HeaderValue, http::Error> {
     let [id, secret] = [client_id, secret.expose()].map(encode);
     let pair = Zeroizing::new(format!("{}:{}", *id, *secret));
-    let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())))
-        .map_err(http::Error::from)?;
+    let mut value = HeaderValue::try_from(format!("Basic {}", BASE64_STANDARD.encode(pair.as_bytes())))?;
     value.set_sensitive(true);
     Ok(value)
 }
 
-fn problem(fault: &ExchangeFault) -> &'static str {
-    match fault {
-        ExchangeFault::Io(error) if is_untrusted(error) => {
-            "its certificate is not trusted: install its CA on this host"
-        }
-        ExchangeFault::Tls(_) => "this system has no CA certificates: install the package ca-certificates",
-        ExchangeFault::TooLong => "its answer has more than 64 KiB",
-        ExchangeFault::Io(_) | ExchangeFault::Http(_) | ExchangeFault::Request(_) => {
-            "there is no connection with it"
-        }
+fn unavailable(error: &dyn std::error::Error, problem: &str) -> RefreshFault {
+    tracing::debug!(error = report::chain(error), "token endpoint gave no answer");
+    RefreshFault::Unavailable(problem.to_owned())
+}
+
+const fn problem(error: &Error) -> &'static str {
+    match error {
+        Error::Untrusted(_) => "its certificate is not trusted: install its CA on this host",
+        Error::TooLong { .. } => "its answer has more than 64 KiB",
+        Error::Unconnected(_) | Error::Broken(_) | Error::TimedOut => NO_CONNECTION,
     }
 }
 
-/// Returns `text` with all bytes but letters, digits and `-._~` percent-encoded.
+/// Returns `text` with escapes, in memory that is cleared.
 fn encode(text: &str) -> Zeroizing<String> {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
-    let mut encoded = Zeroizing::new(String::with_capacity(text.len() * 3));
-    for byte in text.bytes() {
-        if is_plain(byte) {
-            encoded.push(char::from(byte));
-        } else {
-            encoded.push_str(&format!("%{byte:02X}"));
-        }
-    }
-    encoded
+    Zeroizing::new(percent::encode(text))
 }
