@@ -8,6 +8,7 @@ use std::{
 
 use http::Method;
 use platform_core::{limit::ByteSize, name::env::GITHUB_TOKEN, secret::Secret};
+use platform_outbound::Dialer;
 use platform_runtime::{
     file,
     settings::{GitHub, ServiceUrl},
@@ -18,7 +19,6 @@ use runner_git::RepoUrl;
 
 use crate::{
     app::{AppTokens, InstallationToken},
-    connection::Dialer,
     error::Error,
     permission::Permission,
     repository::{InvalidRepositoryName, RepositoryName},
@@ -114,7 +114,7 @@ impl CredentialSource {
     fn at(settings: &GitHub, tokens: TokenSource) -> Result<Self, Error> {
         let client = RestClient {
             api: settings.api_url.clone(),
-            dialer: Dialer::to(&settings.api_url.base)?,
+            dialer: Dialer::to(&settings.api_url.base).map_err(|_error| Error::NoRoots)?,
             answer_timeout: ANSWER_TIMEOUT,
         };
         Ok(Self { url: settings.url.clone(), client, tokens })

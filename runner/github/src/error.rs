@@ -1,6 +1,6 @@
 //! error defines the reasons why GitHub gave no credential and made no pull request.
 
-use std::{io, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use platform_runtime::{file::Unread, retry::Transient};
 
@@ -25,7 +25,7 @@ pub enum Error {
         host: String,
         /// Cause of the failure.
         #[source]
-        source: ConnectionFault,
+        source: platform_outbound::Error,
     },
     /// The host has no certificate that this system trusts.
     #[error("cannot {action}: the certificate of {host} is not trusted: install its CA on this host")]
@@ -36,7 +36,7 @@ pub enum Error {
         host: String,
         /// Cause of the failure.
         #[source]
-        source: io::Error,
+        source: platform_outbound::Error,
     },
     /// GitHub took too long.
     #[error("cannot {action}: {host} did not answer within {} s", max.as_secs_f32())]
@@ -122,17 +122,6 @@ pub enum Error {
     /// This system trusts no certificate.
     #[error("this system has no CA certificates: install the package ca-certificates")]
     NoRoots,
-}
-
-/// Cause of a connection that failed.
-#[derive(Debug, thiserror::Error)]
-pub enum ConnectionFault {
-    /// The system or the peer.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// The peer does not speak HTTP, or ended the connection.
-    #[error(transparent)]
-    Http(#[from] hyper::Error),
 }
 
 /// Prospect of another try after an answer.

@@ -13,7 +13,6 @@
 //! whether another try can succeed, and when: see [`Error`].
 
 mod app;
-mod connection;
 mod credentials;
 mod error;
 mod issue_answers;
@@ -28,9 +27,8 @@ mod text;
 
 pub use self::{
     app::InstallationToken,
-    connection::{ByteStream, Dialer, is_untrusted},
     credentials::{AccountCredential, CredentialSource, GitCredential},
-    error::{ConnectionFault, Error, Retry},
+    error::{Error, Retry},
     issue_answers::{Issue, IssueComment, IssueSummary, PullRequestDetails},
     issues::{IssueFilter, Issues},
     permission::Permission,

@@ -2,26 +2,22 @@
 //!
 //! Opens a connection per request, because requests are rare. A redirect is followed only within the host of the API.
 
-use std::{fmt, io, time::Duration};
+use std::{fmt, time::Duration};
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri,
+    HeaderValue, Method, Request, Response, Uri,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, USER_AGENT},
     uri::PathAndQuery,
 };
-use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
 use platform_core::{json, secret::Secret};
-use platform_runtime::{settings::ServiceUrl, task};
+use platform_outbound::{AGENT, AnswerLimit, Dialer, exchange};
+use platform_runtime::settings::ServiceUrl;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use tokio::time::timeout;
 
 use crate::{
-    connection::{Dialer, is_untrusted},
-    error::{ConnectionFault, Error},
+    error::Error,
     refusal::{BOUNDS, MAX_ANSWER, refusal},
 };
 
@@ -35,8 +31,6 @@ const API_VERSION: &str = "2022-11-28";
 const API_VERSION_HEADER: &str = "x-github-api-version";
 /// Form of answers.
 const MEDIA_TYPE: &str = "application/vnd.github+json";
-/// Name of this program, which GitHub demands.
-const AGENT: &str = concat!("sluicegate/", env!("CARGO_PKG_VERSION"));
 
 /// Request to the API.
 pub(crate) struct ApiCall<'c> {
@@ -85,34 +79,27 @@ impl fmt::Debug for RestClient {
     }
 }
 
-/// Answer that was read whole.
-struct WholeAnswer {
-    status: StatusCode,
-    headers: HeaderMap,
-    body: Vec<u8>,
-}
-
 impl RestClient {
     /// Sends a request, and reads its answer as JSON.
     pub(crate) async fn call<T: DeserializeOwned>(&self, call: &ApiCall<'_>) -> Result<T, Error> {
-        let answer = timeout(self.answer_timeout, self.follow(call)).await;
-        let slow =
-            |_elapsed| Error::Slow { action: call.action, host: self.host(), max: self.answer_timeout };
-        let answer = answer.map_err(slow)??;
-        if !answer.status.is_success() {
+        let answer = self.follow(call).await?;
+        if !answer.status().is_success() {
             let secret = call.bearer.expose();
-            return Err(refusal(call.action, answer.status, &answer.headers, &answer.body, secret));
+            return Err(refusal(call.action, answer.status(), answer.headers(), answer.body(), secret));
         }
         let is_other = |_error| self.unexpected(call, "is not what the API documents");
-        json::from_slice(&answer.body, BOUNDS).map_err(is_other)
+        json::from_slice(answer.body(), BOUNDS).map_err(is_other)
     }
 
     /// Sends a request, and again where this host redirects it to another path and the call may follow.
-    async fn follow(&self, call: &ApiCall<'_>) -> Result<WholeAnswer, Error> {
+    async fn follow(&self, call: &ApiCall<'_>) -> Result<Response<Bytes>, Error> {
+        let limit = AnswerLimit::new(self.answer_timeout, MAX_ANSWER);
         let mut path = format!("{}{}", self.api.path, call.path);
         for _ in 0..=call.redirects.most() {
-            let answer = self.send(call, &path).await?;
-            if !answer.status.is_redirection() {
+            let request = self.request(call, &path)?;
+            let answer = exchange(self.dialer.open(&self.api.base.host, self.api.base.port), request, limit);
+            let answer = answer.await.map_err(|error| self.unanswered(call, error))?;
+            if !answer.status().is_redirection() {
                 return Ok(answer);
             }
             path = self.redirected(&answer).ok_or_else(|| self.elsewhere(call))?;
@@ -120,18 +107,7 @@ impl RestClient {
         Err(self.elsewhere(call))
     }
 
-    async fn send(&self, call: &ApiCall<'_>, path: &str) -> Result<WholeAnswer, Error> {
-        let request = self.request(call, path)?;
-        let stream = self.dialer.open(&self.api.base).await.map_err(|error| self.unconnected(call, error))?;
-        let broken = |error: hyper::Error| self.unreachable(call, error.into());
-        let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(broken)?;
-        // Ends with the sender and the answer's body, which are dropped here.
-        let _connection = task::spawn("github", connection);
-        let response = sender.send_request(request).await.map_err(broken)?;
-        self.read(call, response).await
-    }
-
-    fn request(&self, call: &ApiCall<'_>, path: &str) -> Result<Request<Full<Bytes>>, Error> {
+    fn request(&self, call: &ApiCall<'_>, path: &str) -> Result<Request<Bytes>, Error> {
         let invalid = || Error::BadSecret { setting: "the token of GitHub", problem: "is not a token" };
         let bearer = format!("Bearer {}", call.bearer.expose());
         let mut bearer = HeaderValue::try_from(bearer).map_err(|_error| invalid())?;
@@ -139,34 +115,20 @@ impl RestClient {
         let body = call.body.as_ref().map(Value::to_string).unwrap_or_default();
         let request = Request::builder().method(call.method.clone()).uri(path);
         let request = request
-            .header(HOST, self.host())
+            .header(HOST, self.api.authority())
             .header(AUTHORIZATION, bearer)
             .header(ACCEPT, MEDIA_TYPE)
             .header(USER_AGENT, AGENT)
             .header(API_VERSION_HEADER, API_VERSION);
         let request =
             if body.is_empty() { request } else { request.header(CONTENT_TYPE, "application/json") };
-        request.body(Full::from(body)).map_err(|_error| self.unexpected(call, "names an odd path"))
-    }
-
-    async fn read(&self, call: &ApiCall<'_>, response: Response<Incoming>) -> Result<WholeAnswer, Error> {
-        let (parts, mut incoming) = response.into_parts();
-        let mut body = Vec::new();
-        while let Some(frame) = incoming.frame().await {
-            let frame = frame.map_err(|error| self.unreachable(call, error.into()))?;
-            let Ok(data) = frame.into_data() else { continue };
-            if body.len() + data.len() > MAX_ANSWER {
-                return Err(self.unexpected(call, "is too long"));
-            }
-            body.extend_from_slice(&data);
-        }
-        Ok(WholeAnswer { status: parts.status, headers: parts.headers, body })
+        request.body(Bytes::from(body)).map_err(|_error| self.unexpected(call, "names an odd path"))
     }
 
     /// Returns the path to which an answer redirects, if it is on the host of the API.
-    fn redirected(&self, answer: &WholeAnswer) -> Option<String> {
-        let is_followed = [301, 302, 307, 308].contains(&answer.status.as_u16());
-        let location = answer.headers.get(LOCATION).filter(|_| is_followed)?.to_str().ok()?;
+    fn redirected(&self, answer: &Response<Bytes>) -> Option<String> {
+        let is_followed = [301, 302, 307, 308].contains(&answer.status().as_u16());
+        let location = answer.headers().get(LOCATION).filter(|_| is_followed)?.to_str().ok()?;
         let path = match location.strip_prefix(&self.api.origin()) {
             Some(path) => path,
             // A path of this host; two slashes begin the name of another one.
@@ -177,29 +139,23 @@ impl RestClient {
         Some(Uri::from(path).to_string())
     }
 
-    /// Returns the host of the API, with its port unless it is that of the scheme.
-    fn host(&self) -> String {
-        let origin = self.api.origin();
-        origin.split_once("://").map_or(origin.clone(), |(_, host)| host.to_owned())
-    }
-
-    fn unconnected(&self, call: &ApiCall<'_>, error: io::Error) -> Error {
-        if is_untrusted(&error) {
-            return Error::Untrusted { action: call.action, host: self.host(), source: error };
+    fn unanswered(&self, call: &ApiCall<'_>, source: platform_outbound::Error) -> Error {
+        let action = call.action;
+        let host = self.api.authority();
+        match source {
+            platform_outbound::Error::Untrusted(_) => Error::Untrusted { action, host, source },
+            platform_outbound::Error::TimedOut => Error::Slow { action, host, max: self.answer_timeout },
+            platform_outbound::Error::TooLong { .. } => self.unexpected(call, "is too long"),
+            source => Error::Unreachable { action, host, source },
         }
-        self.unreachable(call, error.into())
-    }
-
-    fn unreachable(&self, call: &ApiCall<'_>, source: ConnectionFault) -> Error {
-        Error::Unreachable { action: call.action, host: self.host(), source }
     }
 
     /// Returns the error of an answer with a `problem`.
     pub(crate) fn unexpected(&self, call: &ApiCall<'_>, problem: &'static str) -> Error {
-        Error::Unexpected { action: call.action, host: self.host(), problem }
+        Error::Unexpected { action: call.action, host: self.api.authority(), problem }
     }
 
     fn elsewhere(&self, call: &ApiCall<'_>) -> Error {
-        Error::Redirected { action: call.action, host: self.host() }
+        Error::Redirected { action: call.action, host: self.api.authority() }
     }
 }
