@@ -1,8 +1,15 @@
 //! address decides which addresses are called: never those that are no server's, or that hand out credentials of a host.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
 
-use crate::error::ServerError;
+use platform_outbound::{ByteStream, Dialer};
+use platform_runtime::settings::BaseUrl;
+use tokio::net::lookup_host;
+
+use crate::{error::ServerError, text::quote};
 
 /// Addresses at which clouds hand out credentials and settings of their machines, besides those of the link.
 const METADATA: [IpAddr; 3] = [
@@ -16,14 +23,18 @@ pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
+/// Opens a connection to `base` at an address that may be called. The caller limits the time.
+pub(super) async fn open(dialer: &Dialer, base: &BaseUrl) -> Result<Box<dyn ByteStream>, ServerError> {
+    let unreachable = |error: io::Error| ServerError::Unreachable { problem: quote(&error.to_string()) };
+    let found = lookup_host((base.host.as_str(), base.port)).await.map_err(unreachable)?;
+    dialer.open_at(choose(&base.host, found)?, &base.host).await.map_err(unreachable)
+}
+
 /// Returns the first of `found`, the addresses of `host`, if all of them may be called.
 ///
 /// # Errors
 /// [`ServerError::Address`] for the first that may not; [`ServerError::Unreachable`] if the host has no address.
-pub(super) fn choose(
-    host: &str,
-    found: impl IntoIterator<Item = SocketAddr>,
-) -> Result<SocketAddr, ServerError> {
+fn choose(host: &str, found: impl IntoIterator<Item = SocketAddr>) -> Result<SocketAddr, ServerError> {
     let may_be_loopback = is_loopback(host);
     let mut first = None;
     for address in found {

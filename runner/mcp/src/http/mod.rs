@@ -5,7 +5,6 @@
 
 mod address;
 mod bearer;
-mod dial;
 mod echo;
 mod events;
 
@@ -16,19 +15,16 @@ use std::{
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderValue, Method, Request, Response, StatusCode,
+    HeaderMap, HeaderValue, Method, Request, StatusCode,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT},
 };
-use http_body_util::{BodyExt as _, Full};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
 use platform_core::{connection::ConnectionId, json::RawBuf};
-use platform_runtime::{report, settings::ServiceUrl, sync::Mutex, task};
+use platform_outbound::{AGENT, Dialer, Error, OpenAnswer};
+use platform_runtime::{report, settings::ServiceUrl, sync::Mutex};
 use serde_json::{Value, json};
-use tokio::task::AbortHandle;
 
 pub(crate) use self::bearer::Bearer;
-use self::{dial::Dialer, events::EventReader};
+use self::{address::open, events::EventReader};
 use crate::{error::ServerError, frame::RpcFrame, stdio::answer_to_server, text::quote};
 
 /// Header with the session that the server gave.
@@ -66,18 +62,6 @@ impl fmt::Debug for HttpLink {
     }
 }
 
-/// Answer with its connection, which ends with it.
-struct HttpAnswer {
-    response: Response<Incoming>,
-    connection: AbortHandle,
-}
-
-impl Drop for HttpAnswer {
-    fn drop(&mut self) {
-        self.connection.abort();
-    }
-}
-
 impl HttpLink {
     /// Creates a link. Does no I/O but reading this system's certificates.
     pub(crate) fn new(
@@ -86,7 +70,9 @@ impl HttpLink {
         max_message: usize,
     ) -> Result<Self, ServerError> {
         Ok(Self {
-            dialer: Dialer::to(&url.base)?,
+            dialer: Dialer::to(&url.base).map_err(|_nothing| ServerError::Unreachable {
+                problem: "this system trusts no certificate".to_owned(),
+            })?,
             url,
             bearer,
             session: Mutex::new(HeaderMap::new()),
@@ -102,7 +88,7 @@ impl HttpLink {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let mut answered = self.post(message.to_string()).await?;
-        let headers = answered.response.headers();
+        let headers = answered.headers();
         if method == "initialize" {
             self.begin(headers)?;
         }
@@ -110,7 +96,7 @@ impl HttpLink {
         let media_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match media_type.as_str() {
-            "application/json" => self.read_json(&mut answered, id).await,
+            "application/json" => self.read_json(answered, id).await,
             "text/event-stream" => self.read_events(&mut answered, id).await,
             other => {
                 self.check(content_type.map_or(&[], HeaderValue::as_bytes))?;
@@ -170,9 +156,9 @@ impl HttpLink {
     /// # Errors
     /// [`ServerError::NotSent`] if the server does not know the session: then it has read no more of the message (MCP,
     /// Transports, Session Management).
-    async fn post(&self, message: String) -> Result<HttpAnswer, ServerError> {
+    async fn post(&self, message: String) -> Result<OpenAnswer, ServerError> {
         let answered = self.send(Method::POST, message).await?;
-        let status = answered.response.status();
+        let status = answered.status();
         if status.is_redirection() {
             return Err(ServerError::Redirected { status: status.as_u16() });
         }
@@ -202,34 +188,22 @@ impl HttpLink {
         self.bearer.as_ref().map_or(Ok(()), |bearer| bearer.check(received))
     }
 
-    async fn send(&self, method: Method, body: String) -> Result<HttpAnswer, ServerError> {
+    async fn send(&self, method: Method, body: String) -> Result<OpenAnswer, ServerError> {
         let request = self.with_headers(method, body).await?;
-        let stream = self.dialer.open(&self.url.base).await?;
-        let handshaken = http1::Builder::new().max_headers(64).handshake(TokioIo::new(stream)).await;
-        let lost = |error: hyper::Error| ServerError::Protocol { problem: quote(&error.to_string()) };
-        let (mut sender, connection) = handshaken.map_err(lost)?;
-        let connection = task::spawn("tool server over HTTP", connection).abort_handle();
-        match sender.send_request(request).await {
-            Ok(response) => Ok(HttpAnswer { response, connection }),
-            Err(error) => {
-                connection.abort();
-                Err(lost(error))
-            }
-        }
+        let stream = open(&self.dialer, &self.url.base).await?;
+        platform_outbound::send(stream, request).await.map_err(|error| lost(&error))
     }
 
-    async fn with_headers(&self, method: Method, body: String) -> Result<Request<Full<Bytes>>, ServerError> {
+    async fn with_headers(&self, method: Method, body: String) -> Result<Request<Bytes>, ServerError> {
         let path = if self.url.path.is_empty() { "/" } else { &self.url.path };
-        let origin = self.url.origin();
-        let authority = origin.split_once("://").map_or(origin.as_str(), |(_, authority)| authority);
         let mut request = Request::builder()
             .method(method)
             .uri(path)
-            .header(HOST, authority)
-            .header(USER_AGENT, concat!("sluicegate/", env!("CARGO_PKG_VERSION")))
+            .header(HOST, self.url.authority())
+            .header(USER_AGENT, AGENT)
             .header(CONTENT_TYPE, "application/json")
             .header(ACCEPT, ACCEPTED)
-            .body(Full::new(Bytes::from(body)))
+            .body(Bytes::from(body))
             .map_err(|error| ServerError::Unreachable { problem: error.to_string() })?;
         request.headers_mut().extend(self.session.lock().clone());
         if let Some(bearer) = &self.bearer {
@@ -239,14 +213,12 @@ impl HttpLink {
     }
 
     /// Reads an answer that is one message.
-    async fn read_json(&self, answered: &mut HttpAnswer, id: u64) -> Result<RawBuf, ServerError> {
-        let mut message = Vec::new();
-        while let Some(chunk) = next_chunk(answered).await? {
-            if message.len() + chunk.len() > self.max_message {
-                return Err(ServerError::TooLarge { limit: self.max_message });
-            }
-            message.extend_from_slice(&chunk);
-        }
+    async fn read_json(&self, answered: OpenAnswer, id: u64) -> Result<RawBuf, ServerError> {
+        let message = answered.read(self.max_message).await.map_err(|error| match error {
+            Error::TooLong { max } => ServerError::TooLarge { limit: max },
+            error => lost(&error),
+        })?;
+        let message = message.into_body();
         self.check(&message)?;
         match RpcFrame::read(&message)? {
             RpcFrame::Answer { id: found, result } if found == id => result,
@@ -255,11 +227,11 @@ impl HttpLink {
     }
 
     /// Reads a stream of messages up to the answer.
-    async fn read_events(&self, answered: &mut HttpAnswer, id: u64) -> Result<RawBuf, ServerError> {
+    async fn read_events(&self, answered: &mut OpenAnswer, id: u64) -> Result<RawBuf, ServerError> {
         let mut events = EventReader::new(self.max_message);
         let mut messages = 0;
         let mut bytes = 0_usize;
-        while let Some(mut chunk) = next_chunk(answered).await? {
+        while let Some(mut chunk) = answered.next().await.map_err(|error| lost(&error))? {
             bytes = bytes.saturating_add(chunk.len());
             if bytes > self.max_message + MAX_SURPLUS {
                 return Err(ServerError::TooLarge { limit: self.max_message + MAX_SURPLUS });
@@ -288,16 +260,6 @@ impl HttpLink {
     }
 }
 
-async fn next_chunk(answered: &mut HttpAnswer) -> Result<Option<Bytes>, ServerError> {
-    loop {
-        match answered.response.body_mut().frame().await {
-            None => return Ok(None),
-            Some(Ok(frame)) => match frame.into_data() {
-                Ok(data) => return Ok(Some(data)),
-                // Trailers.
-                Err(_other) => {}
-            },
-            Some(Err(error)) => return Err(ServerError::Protocol { problem: quote(&error.to_string()) }),
-        }
-    }
+fn lost(error: &dyn std::error::Error) -> ServerError {
+    ServerError::Protocol { problem: quote(&error.to_string()) }
 }
