@@ -6,13 +6,12 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
 use http::{Request, StatusCode, header};
-use http_body_util::{BodyExt, Empty, Limited};
-use hyper::{body::Bytes, client::conn::http1};
-use hyper_util::rt::TokioIo;
-use platform_runtime::{report, task};
+use platform_outbound::{AnswerLimit, exchange};
+use platform_runtime::report;
 use runner_control_client::DataPlane;
-use tokio::{net::TcpStream, time::timeout};
+use tokio::net::TcpStream;
 
 use super::{Context, Error, exit::Exit};
 
@@ -33,12 +32,11 @@ pub(super) async fn metrics(context: &Context) -> Result<Exit, Error> {
         Ok(text) => io::stdout().write_all(text.as_bytes())?,
         Err(error) => exit = report_missing("the proxy", &report::chain(&error))?,
     }
-    match timeout(SCRAPE_TIMEOUT, scrape(address)).await {
-        Ok(Ok(text)) => io::stdout().write_all(&text)?,
-        Ok(Err(error)) => {
+    match scrape(address).await {
+        Ok(text) => io::stdout().write_all(&text)?,
+        Err(error) => {
             exit = report_missing(&format!("`sluice up` at {address}"), &report::chain(error.as_ref()))?
         }
-        Err(_elapsed) => exit = report_missing(&format!("`sluice up` at {address}"), "no answer")?,
     }
     Ok(exit)
 }
@@ -50,19 +48,15 @@ fn report_missing(source: &str, why: &str) -> io::Result<Exit> {
 }
 
 async fn scrape(address: SocketAddr) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
-    let stream = TcpStream::connect(address).await?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    task::spawn("api client", async move {
-        if let Err(error) = connection.await {
-            tracing::debug!(error = report::chain(&error), "connection to the API ended");
-        }
-    });
-    let request = Request::get("/metrics").header(header::HOST, address.to_string());
-    let answer = sender.send_request(request.body(Empty::<Bytes>::new())?).await?;
+    let request = Request::get("/metrics").header(header::HOST, address.to_string()).body(Bytes::new())?;
+    let limit = AnswerLimit::new(SCRAPE_TIMEOUT, MAX_ANSWER);
+    let answer =
+        exchange(TcpStream::connect(address), request, limit).await.map_err(|error| match error {
+            platform_outbound::Error::TimedOut => "no answer".into(),
+            error => Box::<dyn std::error::Error + Send + Sync>::from(error),
+        })?;
     if answer.status() != StatusCode::OK {
         return Err(format!("status {}", answer.status()).into());
     }
-    #[expect(clippy::disallowed_methods, reason = "it is bounded")]
-    let text = Limited::new(answer.into_body(), MAX_ANSWER).collect().await?;
-    Ok(text.to_bytes())
+    Ok(answer.into_body())
 }
