@@ -6,7 +6,11 @@ use std::{
 };
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use platform_core::{limit::ByteSize, secret::Secret};
+use platform_core::{
+    code::{self, Coded},
+    limit::ByteSize,
+    secret::Secret,
+};
 use platform_runtime::{
     file::{self, Unread},
     trust::Exposure,
@@ -49,6 +53,12 @@ pub enum DeviceError {
         #[source]
         source: io::Error,
     },
+}
+
+impl Coded for DeviceError {
+    fn code(&self) -> code::Code {
+        code::Code::GatewayFailed
+    }
 }
 
 impl DeviceError {

@@ -2,6 +2,8 @@
 
 use std::{io, sync::Arc, time::Duration};
 
+use platform_core::code::{self, Coded};
+
 use crate::outcome::Code;
 
 /// Failure between this client and a gateway. Cheap to clone: every waiting caller receives the same error.
@@ -148,6 +150,12 @@ pub enum Error {
     /// The connection was closed by this side.
     #[error("the connection to the gateway was closed")]
     Closed,
+}
+
+impl Coded for Error {
+    fn code(&self) -> code::Code {
+        code::Code::GatewayFailed
+    }
 }
 
 impl Error {

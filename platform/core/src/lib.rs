@@ -9,6 +9,7 @@
 pub mod budget;
 pub mod capability;
 pub mod closest;
+pub mod code;
 pub mod connection;
 pub mod control;
 pub mod credits;

@@ -19,6 +19,7 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     service::TowerToHyperService,
 };
+use platform_core::code::{Code, Coded};
 use platform_runtime::{
     accept::Acceptor,
     report,
@@ -80,6 +81,15 @@ pub enum StartError {
     /// The certificate or the key cannot be used.
     #[error(transparent)]
     Tls(#[from] TlsError),
+}
+
+impl Coded for StartError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Unbound { .. } => Code::AddressInUse,
+            Self::Tls(_) => Code::CertificateUnusable,
+        }
+    }
 }
 
 /// HTTP API with its bound listener.

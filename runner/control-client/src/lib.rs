@@ -19,6 +19,7 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use platform_core::{
     budget::Budget,
+    code::{Code, Coded},
     control::{
         AccountBudget, AccountView, Consumer, Correlation, Cursor, ExhaustedAccounts, FreezeChange, Frozen,
         GatewayListener, Health, Problem, Readiness, Register, Registered, Reloaded, Revoked, RunView,
@@ -86,6 +87,24 @@ pub enum Error {
     /// The answer does not follow the protocol.
     #[error("the proxy's answer is not in the protocol: {0}")]
     Unexpected(String),
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Refused { code, .. } if code == Code::NotStored.word() => Code::NotStored,
+            error if error.is_refusal() => Code::DataPlaneRefused,
+            Self::Refused { .. } | Self::Unexpected(_) => Code::DataPlaneFailed,
+            _ => Code::DataPlaneUnavailable,
+        }
+    }
+
+    fn word(&self) -> &str {
+        match self {
+            Self::Refused { code, .. } => code,
+            error => error.code().word(),
+        }
+    }
 }
 
 impl Error {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use platform_core::{
     budget::Budget,
     closest::suggest_closest,
+    code::{Code, Coded},
     grant::Correlation,
     id::{AccountId, AgentId, InvalidId, ModelName, RunId, ToolName},
     money::NanoDollars,
@@ -153,6 +154,25 @@ pub enum OrderError {
     /// The run's thread cannot be read.
     #[error(transparent)]
     Store(#[from] runner_store::Error),
+}
+
+impl Coded for OrderError {
+    fn code(&self) -> Code {
+        match self {
+            Self::UnknownAgent { .. } => Code::UnknownAgent,
+            Self::NotGranted { .. } => Code::ModelNotGranted,
+            Self::ToolNotGranted { .. } => Code::ToolNotGranted,
+            Self::NoModel { .. } => Code::NoModel,
+            Self::InvalidModel { .. } => Code::ModelInvalid,
+            Self::Behaviour(_) => Code::ConfigurationInvalid,
+            Self::Unpriced(_) => Code::ModelUnpriced,
+            Self::Repo(InvalidRepo::NotListed { .. }) => Code::RepositoryForbidden,
+            Self::Repo(InvalidRepo::NotAllowed { .. }) => Code::RepositoryNotAllowed,
+            Self::Repo(InvalidRepo::NoCredential { .. }) => Code::NoRepositoryCredential,
+            Self::Repo(_) => Code::InvalidRepository,
+            Self::Store(error) => error.code(),
+        }
+    }
 }
 
 fn unknown_agent(agent: &AgentId, known: &[AgentId]) -> String {

@@ -2,6 +2,7 @@
 
 use gateway_bridge::{InvalidSession, SessionKey};
 use platform_core::{
+    code::{Code, Coded},
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId, RunId, ToolName},
     json::{self, Bounds},
@@ -107,6 +108,12 @@ pub struct Unreadable {
     run_id: RunId,
     #[source]
     source: json::Error,
+}
+
+impl Coded for Unreadable {
+    fn code(&self) -> Code {
+        Code::Internal
+    }
 }
 
 impl RunSpec {

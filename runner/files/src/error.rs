@@ -5,7 +5,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::{id::RunId, limit::ByteSize};
+use platform_core::{
+    code::{Code, Coded},
+    id::RunId,
+    limit::ByteSize,
+};
 
 use super::{beneath::Unreadable, path::RelativePath, rules::COUNTED_FACTOR, size_text::size_text};
 
@@ -168,6 +172,27 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Uncopyable { .. }
+            | Self::UnusedPattern { .. }
+            | Self::LargeRepository { .. }
+            | Self::NotARepository { .. }
+            | Self::NotEmpty { .. }
+            | Self::InGitDir { .. } => Code::FilesUnusable,
+            Self::NoFiles { .. } | Self::NoResult { .. } | Self::ResultRemoved { .. } => Code::NoFiles,
+            Self::TooManyResults { .. } => Code::TooManyFiles,
+            Self::ResultTooLarge { .. }
+            | Self::NoRoom { .. }
+            | Self::NoSuchFile { .. }
+            | Self::OtherFiles { .. } => Code::FilesRefused,
+            Self::SourceFile { .. } | Self::SlowClone { .. } => Code::FilesBusy,
+            Self::Io { .. } | Self::Damaged { .. } => Code::FilesFailed,
+        }
+    }
 }
 
 impl Error {

@@ -3,7 +3,10 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use gateway_bridge::{DeviceError, InvalidEndpoint, InvalidHeaders, InvalidSession};
-use platform_core::id::{AccountId, GatewayId, InvalidId};
+use platform_core::{
+    code::{Code, Coded},
+    id::{AccountId, GatewayId, InvalidId},
+};
 use platform_runtime::{
     settings::{NoGateway, token_secrets},
     trust::Exposure,
@@ -109,6 +112,12 @@ pub enum Error {
         #[source]
         source: gateway_bridge::Error,
     },
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        Code::GatewayFailed
+    }
 }
 
 impl Error {

@@ -2,7 +2,10 @@
 
 use std::{io, path::PathBuf};
 
-use platform_core::id::RepoName;
+use platform_core::{
+    code::{Code, Coded},
+    id::RepoName,
+};
 use runner_docker as docker;
 
 /// Reason why a mirror is not in the requested state.
@@ -52,6 +55,19 @@ pub enum Error {
         /// Reason that `git-sync` reported.
         reason: String,
     },
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Exists { .. } | Self::TokenFile { .. } => Code::RepositoryExists,
+            Self::Unknown { .. } => Code::NotFound,
+            Self::Docker(docker::Error::VolumeInUse { .. }) => Code::DockerBusy,
+            Self::Docker(error) => error.code(),
+            Self::SyncFailed { .. } => Code::RepositoryUnreachable,
+            Self::File { .. } => Code::RepositoryFailed,
+        }
+    }
 }
 
 impl Error {

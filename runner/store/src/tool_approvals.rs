@@ -4,6 +4,7 @@
 //! waits begins the call by another conditional update, so that a call runs only if it was approved and not withdrawn.
 
 use platform_core::{
+    code::{Code, Coded},
     host_tools::{ToolCallState, ToolCode},
     id::RunId,
 };
@@ -90,6 +91,17 @@ pub enum DecideError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] Error),
+}
+
+impl Coded for DecideError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Unknown { .. } => Code::CallUnknown,
+            Self::NotWaiting(_) => Code::CallNotWaiting,
+            Self::RunEnded { .. } => Code::CallRunEnded,
+            Self::Store(error) => error.code(),
+        }
+    }
 }
 
 /// Denial by the process that waits.

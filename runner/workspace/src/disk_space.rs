@@ -5,7 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::limit::ByteSize;
+use platform_core::{
+    code::{Code, Coded},
+    limit::ByteSize,
+};
 use platform_runtime::settings::WorkspaceBounds;
 use rustix::fs::statvfs;
 
@@ -34,6 +37,12 @@ pub struct DiskSpace {
 pub struct InsufficientDisk {
     /// Space on the disk, and the demands on it.
     pub space: DiskSpace,
+}
+
+impl Coded for InsufficientDisk {
+    fn code(&self) -> Code {
+        Code::InsufficientDisk
+    }
 }
 
 impl DiskSpace {

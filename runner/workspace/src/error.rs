@@ -6,6 +6,7 @@ use std::{
 };
 
 use platform_core::{
+    code::{Code, Coded},
     id::{RunId, WorkspaceId},
     name::SANDBOX_UID,
 };
@@ -126,6 +127,12 @@ pub enum Error {
 impl From<ThreadEnded> for Error {
     fn from(_panicked: ThreadEnded) -> Self {
         Self::Thread
+    }
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        Code::WorkspaceFailed
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::{fmt, io, path::Path};
 
+use platform_core::code::{Code, Coded};
+
 /// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
@@ -86,6 +88,12 @@ pub enum About {
 /// All errors in a configuration, in the order of the file, then environment and flags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<ConfigError>);
+
+impl Coded for ConfigErrors {
+    fn code(&self) -> Code {
+        Code::ConfigurationInvalid
+    }
+}
 
 impl ConfigErrors {
     pub(super) fn unreadable(path: &Path, error: &io::Error) -> Self {

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, path::PathBuf};
 
 use platform_core::{
+    code::{Code, Coded},
     id::{AccountId, GatewayAgentId, GatewayId, GatewayProvider},
     limit::{self, ByteSize, Millis},
 };
@@ -102,6 +103,12 @@ const MANAGED_FIELDS: [&str; 8] =
 pub struct NoGateway {
     name: String,
     known: String,
+}
+
+impl Coded for NoGateway {
+    fn code(&self) -> Code {
+        Code::GatewayUnknown
+    }
 }
 
 impl NoGateway {

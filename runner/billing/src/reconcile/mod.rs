@@ -19,6 +19,7 @@ mod unreadable;
 use std::sync::Arc;
 
 use platform_core::{
+    code::{Code, Coded},
     limit::Millis,
     record::{LedgerFigures, MAX_CORRECTIONS},
     spend::{SpendPage, SpendRow},
@@ -63,6 +64,16 @@ pub enum ReconcileError {
     /// Another process has the lease on the ledger, or took it because this one was too slow.
     #[error("another process reconciles: try again later")]
     Busy,
+}
+
+impl Coded for ReconcileError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Proxy(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::Busy => Code::LedgerInUse,
+        }
+    }
 }
 
 /// First call that a reconciliation covers.

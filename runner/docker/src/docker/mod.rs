@@ -25,7 +25,11 @@ use bollard::{
         StartContainerOptions,
     },
 };
-use platform_core::{limit::ByteSize, name};
+use platform_core::{
+    code::{Code, Coded},
+    limit::ByteSize,
+    name,
+};
 use platform_runtime::{
     report,
     retry::{Backoff, Transient, retry_until},
@@ -120,6 +124,12 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        Code::DockerUnavailable
+    }
 }
 
 impl Transient for Error {

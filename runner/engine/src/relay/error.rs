@@ -6,7 +6,11 @@ use std::{
     time::Duration,
 };
 
-use platform_core::{id::RunId, json};
+use platform_core::{
+    code::{Code, Coded},
+    id::RunId,
+    json,
+};
 use platform_runtime::{retry::Transient, task::ThreadEnded};
 use runner_git::{self as git, InvalidAuthor, InvalidGlob, RemoteFailure};
 use runner_github::InvalidRepositoryName;
@@ -103,6 +107,18 @@ pub enum RelayError {
 impl From<ThreadEnded> for RelayError {
     fn from(_panicked: ThreadEnded) -> Self {
         Self::Thread
+    }
+}
+
+impl Coded for RelayError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NoRelay { .. } => Code::RelayMissing,
+            Self::Busy { .. } => Code::RelayInUse,
+            Self::NoBundle { .. } | Self::Forgotten { .. } => Code::Usage,
+            Self::Store(error) => error.code(),
+            _ => Code::RelayFailed,
+        }
     }
 }
 

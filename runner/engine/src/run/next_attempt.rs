@@ -1,6 +1,9 @@
 //! Starts the next attempt of an ended run: the same order again, under the same id, with its own grant.
 
-use platform_core::id::{AgentId, RunId};
+use platform_core::{
+    code::{Code, Coded},
+    id::{AgentId, RunId},
+};
 use platform_runtime::settings::Execution;
 use runner_model::lifecycle::State;
 use runner_store::{self as store, Created, Record, ResourceKind, ResourceState, Store};
@@ -46,6 +49,19 @@ pub enum NotAttempted {
         /// The agent.
         agent_id: AgentId,
     },
+}
+
+impl Coded for NotAttempted {
+    fn code(&self) -> Code {
+        match self {
+            Self::Store(store::Error::Illegal { .. } | store::Error::Fenced { .. })
+            | Self::NotEnded { .. } => Code::RunNotEnded,
+            Self::Store(error) => error.code(),
+            Self::OtherAttempt { .. } => Code::OtherAttempt,
+            Self::FilesGone { .. } | Self::OnGateway { .. } => Code::NeverRepeatable,
+            Self::Unreadable(_) => Code::Usage,
+        }
+    }
 }
 
 /// Starts the next attempt of `run_id`. With a number of the `expected` attempt, the same request again changes nothing.

@@ -2,6 +2,8 @@
 
 use std::{fmt, path::PathBuf};
 
+use platform_core::code::{Code, Coded};
+
 use super::protected_names::ProtectedBy;
 use crate::{error::Listed, path::RelativePath};
 
@@ -30,6 +32,20 @@ pub enum ApplyError {
     /// The files of the run cannot be read.
     #[error(transparent)]
     Files(#[from] crate::error::Error),
+}
+
+impl Coded for ApplyError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Refused { .. } => Code::ApplyRefused,
+            Self::Io { .. } => Code::ApplyFailed,
+            Self::Files(error) => error.code(),
+        }
+    }
+
+    fn word(&self) -> &str {
+        Code::ApplyRefused.word()
+    }
 }
 
 /// Reason to refuse one change.

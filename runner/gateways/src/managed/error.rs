@@ -2,7 +2,10 @@
 
 use std::{io, path::PathBuf};
 
-use platform_core::id::GatewayId;
+use platform_core::{
+    code::{Code, Coded},
+    id::GatewayId,
+};
 use platform_runtime::{settings::NoGateway, socket};
 use runner_control_client as data_plane;
 use runner_docker as docker;
@@ -92,6 +95,21 @@ pub enum Error {
         /// Last lines of its output; empty if they could not be read.
         tail: String,
     },
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Unknown(_) | Self::Elsewhere { .. } => Code::GatewayMisused,
+            Self::Unsafe { .. } | Self::Full { .. } => Code::GatewayRefused,
+            Self::Disk(_) | Self::Docker(_) | Self::DataPlane(_) | Self::NoModel(_) => {
+                Code::GatewayUnavailable
+            }
+            Self::File { .. } | Self::Dir(_) | Self::Secret(_) | Self::Silent { .. } | Self::Ended { .. } => {
+                Code::GatewayFailed
+            }
+        }
+    }
 }
 
 fn list(findings: &[Finding]) -> String {

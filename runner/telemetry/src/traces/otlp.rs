@@ -9,6 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Request, StatusCode, header};
 use platform_core::{
+    code::{Code, Coded},
     json::{self, Bounds},
     limit::ByteSize,
 };
@@ -52,6 +53,12 @@ pub enum Unusable {
     /// The endpoint is not an address.
     #[error("telemetry.otlp_endpoint: {0}")]
     Endpoint(String),
+}
+
+impl Coded for Unusable {
+    fn code(&self) -> Code {
+        Code::ConfigurationInvalid
+    }
 }
 
 /// Reason why a batch was not accepted.

@@ -3,7 +3,10 @@
 use std::fmt;
 
 use futures_util::future::join_all;
-use platform_core::id::{AccountId, ToolName, ToolServerName};
+use platform_core::{
+    code::{Code, Coded},
+    id::{AccountId, ToolName, ToolServerName},
+};
 use runner_mcp::{InvalidTool, Listing, ToolDefinition};
 use runner_store::{AcceptedTool, Error as StoreError, NewAcceptance};
 
@@ -67,6 +70,12 @@ pub enum AcceptError {
     /// The store failed.
     #[error("the acceptance cannot be stored")]
     Store(#[from] StoreError),
+}
+
+impl Coded for AcceptError {
+    fn code(&self) -> Code {
+        Code::ToolNotAccepted
+    }
 }
 
 impl fmt::Display for ServerToolState {

@@ -10,6 +10,7 @@ mod tests;
 use std::path::{Path, PathBuf};
 
 use platform_core::{
+    code::{Code, Coded},
     id::SecretId,
     limit::ByteSize,
     name,
@@ -66,6 +67,12 @@ pub enum Error {
         #[source]
         source: Unusable,
     },
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        Code::TokenSecretsUnusable
+    }
 }
 
 /// Reads the secrets from `file` if there is one, else uses the one from the environment. Without any secret, no token

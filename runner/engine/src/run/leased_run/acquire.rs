@@ -5,7 +5,10 @@ use std::{
     time::Duration,
 };
 
-use platform_core::json::{self, Bounds};
+use platform_core::{
+    code::{Code, Coded},
+    json::{self, Bounds},
+};
 use platform_runtime::settings::Accounts;
 use runner_model::{
     failpoint::Point,
@@ -43,6 +46,16 @@ pub enum LeaseError {
     /// The run is leased here, and its stored request cannot be read.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
+}
+
+impl Coded for LeaseError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotAdmitted(NotAdmitted::TooUrgent { .. }) => Code::PriorityTooHigh,
+            Self::NotStored(error) => error.code(),
+            Self::Unwritable(_) | Self::Exists(_) | Self::Unreadable(_) => Code::Internal,
+        }
+    }
 }
 
 impl LeasedRun {
