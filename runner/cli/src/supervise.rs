@@ -10,7 +10,11 @@ use std::{
     time::Duration,
 };
 
-use platform_core::{control::Health, name};
+use platform_core::{
+    code::{Code, Coded},
+    control::Health,
+    name,
+};
 use platform_runtime::{
     config::Environment,
     poll::{poll, poll_until},
@@ -77,6 +81,12 @@ pub(crate) enum Error {
     /// The system could not wait for the child process.
     #[error("cannot wait for the proxy")]
     Wait(#[source] io::Error),
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        Code::DataPlaneUnavailable
+    }
 }
 
 /// Returns the end of a process in words: `code 1`, or the signal that ended it.

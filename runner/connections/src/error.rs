@@ -3,6 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use platform_core::{
+    code::{Code, Coded},
     connection::{ConnectionId, ConnectionProvider, ConnectionScope},
     host_tools::ToolCode,
     id::AccountId,
@@ -109,6 +110,27 @@ pub enum CredentialError {
     Store(#[source] Arc<StoreError>),
 }
 
+impl Coded for CredentialError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotConfigured => Code::ConnectionsOff,
+            Self::KeyFile(_) => Code::ConnectionKeysUnusable,
+            Self::NoConnection { .. } => Code::ConnectionMissing,
+            Self::ProviderUnavailable { .. } => Code::ProviderUnavailable,
+            Self::ProviderUnknown { .. } => Code::ProviderUnknown,
+            Self::NeedsAuthorisation { .. }
+            | Self::Expired { .. }
+            | Self::Unopened { .. }
+            | Self::ProviderRefused { .. } => Code::ConnectionUnusable,
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    fn word(&self) -> &str {
+        self.tool_code().word()
+    }
+}
+
 /// Reason why a connection was not added.
 #[derive(Debug, thiserror::Error)]
 pub enum AddError {
@@ -139,6 +161,25 @@ pub enum AddError {
     Store(#[from] StoreError),
 }
 
+impl Coded for AddError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Keys(error) => error.code(),
+            Self::Secret { .. } => Code::ConnectionSecretInvalid,
+            Self::Kind { .. } => Code::ConnectionKindUnknown,
+            Self::Seal(_) => Code::ConnectionUnsealed,
+            Self::Store(error) => error.code(),
+        }
+    }
+
+    fn word(&self) -> &str {
+        match self {
+            Self::Keys(error) => error.word(),
+            error => error.code().word(),
+        }
+    }
+}
+
 impl CredentialError {
     /// Returns the code of a call that needs the credential.
     #[must_use]
@@ -154,12 +195,6 @@ impl CredentialError {
             Self::ProviderUnknown { .. } => ToolCode::ProviderUnknown,
             Self::Store(_) => ToolCode::StoreUnavailable,
         }
-    }
-
-    /// Returns a stable code.
-    #[must_use]
-    pub const fn code(&self) -> &'static str {
-        self.tool_code().word()
     }
 
     /// Returns a description for an agent: what is missing, and nothing about the host.

@@ -3,7 +3,11 @@
 use std::{fmt, path::PathBuf};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use platform_core::{limit::ByteSize, secret::Secret};
+use platform_core::{
+    code::{Code, Coded},
+    limit::ByteSize,
+    secret::Secret,
+};
 use platform_runtime::{
     file::{self, Unread},
     random,
@@ -65,6 +69,12 @@ pub enum KeyFileError {
         /// Path of the file.
         path: PathBuf,
     },
+}
+
+impl Coded for KeyFileError {
+    fn code(&self) -> Code {
+        Code::ConnectionKeysUnusable
+    }
 }
 
 /// Key that seals, or opens.

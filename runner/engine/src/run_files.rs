@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use platform_core::{
+    code::{Code, Coded},
     id::{InvalidId, RunId, WorkspaceId},
     json::{self, Bounds},
     limit::ByteSize,
@@ -49,9 +50,19 @@ pub enum RunFilesError {
         /// State of the run.
         state: State,
     },
-    /// The thread that reads files panicked.
-    #[error("reading the files of a run failed")]
-    Thread,
+}
+
+impl Coded for RunFilesError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::Files(error) => error.code(),
+            Self::Workspace(error) => error.code(),
+            Self::Id(error) => error.code(),
+            Self::NoLongerKept { .. } => Code::FilesGone,
+            Self::NotYet { .. } => Code::NoFilesYet,
+        }
+    }
 }
 
 /// Files of a run: those it received, and the workspace with those it has now.
@@ -88,7 +99,7 @@ impl RunFiles {
         let stages = stages_dir(root);
         let staged = run_id.clone();
         let stage = spawn_blocking(move || Stage::open(&stages, &staged)).await;
-        let stage = stage.map_err(|_panicked| RunFilesError::Thread)??;
+        let stage = stage.map_err(|_panicked| workspace::Error::Thread)??;
         let is_present = |resource: &&Resource| {
             resource.kind == ResourceKind::Workspace
                 && matches!(resource.stage, ResourceState::Made | ResourceState::Kept)
@@ -142,7 +153,7 @@ impl RunFiles {
 async fn mount(sandbox: &Sandbox, id: &WorkspaceId) -> Result<(), RunFilesError> {
     let sandbox = sandbox.clone();
     let workspaces = spawn_blocking(move || Workspaces::open(&sandbox)).await;
-    let workspaces = workspaces.map_err(|_panicked| RunFilesError::Thread)??;
+    let workspaces = workspaces.map_err(|_panicked| workspace::Error::Thread)??;
     workspaces.adopt(id).await?;
     workspaces.keep(id).await?;
     Ok(())

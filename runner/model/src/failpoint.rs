@@ -8,6 +8,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use platform_core::code::{Code, Coded};
 use platform_runtime::report;
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -196,15 +197,35 @@ impl Point {
     }
 }
 
+/// Reason why a point is not armed.
+#[derive(Debug, thiserror::Error)]
+pub enum NotArmed {
+    /// Only builds with debug assertions have failpoints.
+    #[error("this build has no failpoints: builds with debug assertions have")]
+    Absent,
+    /// The text names no point, or no action.
+    #[error("{0:?} is not a failpoint: write POINT:kill or POINT:stop")]
+    Invalid(String),
+    /// A point is armed already.
+    #[error("{0:?} comes too late: one is armed already")]
+    Late(String),
+}
+
+impl Coded for NotArmed {
+    fn code(&self) -> Code {
+        Code::Internal
+    }
+}
+
 /// Arms the point that `text` names, as `point:kill` or `point:stop`.
 ///
 /// # Errors
 /// If the point or action does not exist, if a point is armed already, or if this build has no failpoints.
-pub fn arm(text: &str) -> Result<(), String> {
+pub fn arm(text: &str) -> Result<(), NotArmed> {
     if !cfg!(debug_assertions) {
-        return Err("this build has no failpoints: builds with debug assertions have".to_owned());
+        return Err(NotArmed::Absent);
     }
-    let invalid = || format!("{text:?} is not a failpoint: write POINT:kill or POINT:stop");
+    let invalid = || NotArmed::Invalid(text.to_owned());
     let (point, action) = text.split_once(':').ok_or_else(invalid)?;
     let others = Point::SESSION.into_iter().chain(Point::POOL).chain(Point::RECEIPTS);
     let others = others.chain(Point::RECONCILIATION).chain(Point::RELAY);
@@ -215,5 +236,5 @@ pub fn arm(text: &str) -> Result<(), String> {
         "stop" => Action::Stop,
         _ => return Err(invalid()),
     };
-    ARMED.set((point, action)).map_err(|_armed| format!("{text:?} comes too late: one is armed already"))
+    ARMED.set((point, action)).map_err(|_armed| NotArmed::Late(text.to_owned()))
 }

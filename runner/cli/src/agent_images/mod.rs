@@ -11,6 +11,8 @@ mod recipe;
 
 use std::{io, path::PathBuf};
 
+use platform_core::code::{Code, Coded};
+
 pub(crate) use self::{
     build::{DockerProgram, ImageContext, Programs},
     entry::{Entry, EntryFile},
@@ -116,4 +118,21 @@ pub(crate) enum Error {
         /// Configuration file.
         file: PathBuf,
     },
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Unknown { .. } | Self::Exists { .. } | Self::NoArchive(_) | Self::Archive { .. } => {
+                Code::AgentRefused
+            }
+            Self::NoBase { .. }
+            | Self::NoProgram(_)
+            | Self::NoDocker(_)
+            | Self::DockerUnavailable { .. }
+            | Self::Platform { .. } => Code::AgentUnavailable,
+            Self::Interrupted => Code::AgentStopped,
+            Self::Failed { .. } | Self::Unreadable { .. } | Self::Unwritable { .. } => Code::AgentFailed,
+        }
+    }
 }

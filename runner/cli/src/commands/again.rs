@@ -6,12 +6,7 @@ use runner_engine::run::{NotAttempted, start_next_attempt};
 use runner_store::Created;
 use serde_json::json;
 
-use super::{
-    Context, Error,
-    error::{Misused, NotEnded},
-    exit::Exit,
-    run_reference::RunChoice,
-};
+use super::{Context, Error, error::NotEnded, exit::Exit, run_reference::RunChoice};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -36,7 +31,8 @@ pub(super) async fn again(context: &Context, arguments: Arguments) -> Result<Exi
     let Arguments { run, attempt, json } = arguments;
     let store = context.serving_store().await?;
     let run_id = run.in_store(&store).await?;
-    let (Created::New(run) | Created::Existing(run)) = start_next_attempt(&store, &run_id, attempt).await?;
+    let (Created::New(run) | Created::Existing(run)) =
+        start_next_attempt(&store, &run_id, attempt).await.map_err(not_attempted)?;
     let mut out = io::stdout();
     if json {
         let line = json!({ "run_id": run.run_id, "attempt": run.attempt, "state": run.state.name() });
@@ -47,12 +43,11 @@ pub(super) async fn again(context: &Context, arguments: Arguments) -> Result<Exi
     Ok(Exit::Success)
 }
 
-impl From<NotAttempted> for Error {
-    fn from(error: NotAttempted) -> Self {
-        match error {
-            NotAttempted::Store(error) => error.into(),
-            NotAttempted::NotEnded { run_id, state } => NotEnded { run_id, state }.into(),
-            other => Misused(other.to_string()).into(),
-        }
+/// Returns the error of a command that starts no attempt. It names the store's reason, or the command that helps.
+fn not_attempted(error: NotAttempted) -> Error {
+    match error {
+        NotAttempted::Store(error) => error.into(),
+        NotAttempted::NotEnded { run_id, state } => NotEnded { run_id, state }.into(),
+        other => other.into(),
     }
 }

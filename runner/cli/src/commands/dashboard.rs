@@ -7,7 +7,10 @@ use std::{
     time::Duration,
 };
 
-use platform_core::id::PrincipalId;
+use platform_core::{
+    code::{Code, Coded},
+    id::PrincipalId,
+};
 use platform_runtime::{
     file, random,
     settings::{self, WebOrigin},
@@ -78,6 +81,15 @@ pub(super) enum DashboardError {
         #[source]
         source: io::Error,
     },
+}
+
+impl Coded for DashboardError {
+    fn code(&self) -> Code {
+        match self {
+            Self::Off | Self::UnknownPort => Code::ApiOff,
+            Self::NotRunning { .. } => Code::ApiUnavailable,
+        }
+    }
 }
 
 pub(super) async fn dashboard(context: &Context, arguments: Arguments) -> Result<Exit, Error> {

@@ -71,7 +71,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
         _ => {}
     }
     if let Some(point) = environment.get(name::env::SLUICE_FAILPOINT) {
-        failpoint::arm(point).map_err(Error::Failpoint)?;
+        failpoint::arm(point)?;
     }
     let context = Context::read(config, set, environment, command.purpose())?;
     runtime()?.block_on(async {

@@ -1,156 +1,29 @@
-//! Gives each error a code, and prints it as JSON for programs that asked for JSON.
+//! Prints errors, as JSON for programs that asked for JSON.
 //!
 //! The shape is `{"error":{"code","message"}}`, one line on standard output. Standard error has the text, too.
 
 use std::io::{self, Write};
 
 use clap::{ArgMatches, error::ErrorKind};
+use platform_core::code::Code;
 use platform_runtime::{report, terminal};
-use runner_api as api;
-use runner_control_client as data_plane;
-use runner_engine::{
-    order::OrderError,
-    relay::InvalidRepo,
-    run::{LeaseError, NotAdmitted},
-};
-use runner_repos as repos;
 use runner_store as store;
 use serde_json::{Value, json};
 
-use super::{
-    dashboard::DashboardError,
-    error::Error,
-    tools::{NotAccepted, ToolFailed},
-};
+use super::error::Error;
 
 /// Option of all commands that can print JSON.
 const JSON_OPTION: &str = "json";
-/// Code of arguments that cannot be used.
-const USAGE: &str = "usage";
 
 impl Error {
-    /// Returns the code under which programs know this error.
-    pub(super) fn code(&self) -> &str {
-        match self {
-            Self::Configuration(_) | Self::Traces(_) => "configuration_invalid",
-            Self::Misused(_) => USAGE,
-            Self::NoGateway(_) | Self::Unknown(_) | Self::Repository(repos::Error::Unknown { .. }) => {
-                "not_found"
-            }
-            Self::Repository(repos::Error::Docker(_)) => "docker_unavailable",
-            Self::Repository(_) => "repository_failed",
-            Self::TokenSecrets(_) => "token_secrets_unusable",
-            Self::Store(error) => store_code(error),
-            Self::Lease(error) => lease_code(error),
-            Self::Order(error) => order_code(error),
-            Self::DataPlane(data_plane::Error::Refused { code, .. }) => code,
-            Self::DataPlane(data_plane::Error::Unexpected(_)) => "data_plane_failed",
-            Self::DataPlane(_) | Self::Proxy(_) => "data_plane_unavailable",
-            Self::Docker(_) => "docker_unavailable",
-            Self::KeyFile(_) => "connection_unopened",
-            Self::Credential(error) => error.code(),
-            Self::Connection(_) => "connection_refused",
-            Self::Tool(ToolFailed(error)) => &error.code,
-            Self::NotAccepted(NotAccepted::NoServer(_) | NotAccepted::NoTool { .. }) => "not_found",
-            Self::NotAccepted(NotAccepted::Failed(_) | NotAccepted::OtherDigest { .. }) => {
-                "tool_not_accepted"
-            }
-            Self::NotDecided(error) => decision_code(error),
-            Self::Files(_) => "files_refused",
-            Self::Apply(_) => "apply_refused",
-            Self::Relay(_) => "relay_failed",
-            Self::NotEnded(_) => "run_not_ended",
-            Self::LedgerInUse(_) => "ledger_in_use",
-            Self::Upstream(_) => "upstream_unusable",
-            Self::Setup(_) => "setup_refused",
-            Self::Demo(_) => "demo_failed",
-            Self::AgentImage(_) => "agent_not_added",
-            Self::Workspace(_) => "workspace_failed",
-            Self::InsufficientDisk(_) => "insufficient_disk",
-            Self::Dashboard(DashboardError::NotRunning { .. }) => "api_unavailable",
-            Self::Dashboard(DashboardError::Off | DashboardError::UnknownPort) => "api_off",
-            Self::Api(api::StartError::Unbound { .. }) => "address_in_use",
-            Self::Api(api::StartError::Tls(_)) => "certificate_unusable",
-            Self::ManagedGateway(_) | Self::Gateway(_) | Self::GatewayConnection(_) | Self::DeviceKey(_) => {
-                "gateway_failed"
-            }
-            Self::Id(_)
-            | Self::Json(_)
-            | Self::Clock(_)
-            | Self::Failpoint(_)
-            | Self::DisplayPanicked
-            | Self::Io(_) => "internal",
-        }
-    }
-
     /// Returns this error as JSON. A full queue has more fields, for programs that try again.
     fn json(&self) -> Value {
-        let mut error = match self {
-            Self::Store(store::Error::Full(full)) => full.json(),
+        let mut error = match self.cause().downcast_ref() {
+            Some(store::Error::Full(full)) => full.json(),
             _ => json!({ "message": report::chain(self) }),
         };
-        error["code"] = self.code().into();
+        error["code"] = self.word().into();
         json!({ "error": error })
-    }
-}
-
-const fn decision_code(error: &store::DecideError) -> &'static str {
-    match error {
-        store::DecideError::Unknown { .. } => "not_found",
-        store::DecideError::NotWaiting(_) => "call_not_waiting",
-        store::DecideError::RunEnded { .. } => "run_ended",
-        store::DecideError::Store(error) => store_code(error),
-    }
-}
-
-const fn order_code(error: &OrderError) -> &'static str {
-    match error {
-        OrderError::UnknownAgent { .. }
-        | OrderError::NotGranted { .. }
-        | OrderError::NoModel { .. }
-        | OrderError::InvalidModel { .. } => USAGE,
-        OrderError::Repo(InvalidRepo::NotListed { .. }) => "repository_forbidden",
-        OrderError::Repo(InvalidRepo::NotAllowed { .. }) => "repository_not_allowed",
-        OrderError::Repo(InvalidRepo::NoCredential { .. }) => "configuration_invalid",
-        OrderError::Repo(_) => "invalid_repository",
-        OrderError::ToolNotGranted { .. } => "tool_not_granted",
-        OrderError::Behaviour(_) => "configuration_invalid",
-        OrderError::Unpriced(_) => "model_unpriced",
-        OrderError::Store(error) => store_code(error),
-    }
-}
-
-fn lease_code(error: &LeaseError) -> &'static str {
-    match error {
-        LeaseError::NotStored(error) => store_code(error),
-        LeaseError::NotAdmitted(NotAdmitted::TooUrgent { .. }) => "priority_too_high",
-        LeaseError::Exists(_) | LeaseError::Unwritable(_) | LeaseError::Unreadable(_) => "internal",
-    }
-}
-
-const fn store_code(error: &store::Error) -> &'static str {
-    use store::Error;
-    match error {
-        Error::Unknown { .. } | Error::NoPrincipal { .. } | Error::NoConnection { .. } => "not_found",
-        Error::ConnectionExists { .. } => "connection_exists",
-        Error::ConnectionLimit(_) => "connections_exhausted",
-        Error::PrincipalExists { .. } | Error::PrincipalRevoked { .. } => "principal_id_taken",
-        Error::Full(_) => "queue_full",
-        Error::SessionBusy { .. } => "session_busy",
-        Error::ThreadBusy { .. } => "thread_busy",
-        Error::NoThread { .. } => "thread_unknown",
-        Error::BranchTaken { .. } => "branch_taken",
-        Error::RelayChanged { .. } => "relay_busy",
-        Error::TopUpExists { .. } => "idempotency_key_taken",
-        Error::StillActive { .. } => "run_active",
-        Error::Forgotten { .. } => "not_repeatable",
-        Error::Conflict { .. } => "run_id_taken",
-        Error::HostAtWork { .. } | Error::OthersAtWork { .. } => "store_busy",
-        Error::ServesAnother { .. } => "store_serves_another_host",
-        Error::NotEmpty { .. } => "store_not_empty",
-        Error::Backup { .. } | Error::BackupFile { .. } => "backup_unusable",
-        Error::TooLarge { .. } => "too_large",
-        _ => "store_failed",
     }
 }
 
@@ -199,7 +72,7 @@ pub(super) fn refuse_usage(error: &clap::Error) -> ! {
     // The arguments may be no UTF-8: that may be what is wrong with them.
     if !is_help && std::env::args_os().any(|word| word == "--json") {
         let message = usage_message(&error.to_string());
-        drop(print_json(&json!({ "error": { "code": USAGE, "message": message } })));
+        drop(print_json(&json!({ "error": { "code": Code::Usage.word(), "message": message } })));
     }
     error.exit()
 }
@@ -217,6 +90,8 @@ fn print_json(json: &Value) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use runner_control_client as data_plane;
+
     use super::{super::error::Misused, *};
     use crate::commands::command_line;
 

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use platform_core::control::UpstreamHealth;
+use platform_core::{
+    code::{Code, Coded},
+    control::UpstreamHealth,
+};
 
 /// A problem that keeps the upstream from answering calls.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -12,6 +15,12 @@ pub(crate) struct UpstreamProblem {
     pub(crate) found: String,
     /// Way to fix it.
     pub(crate) fix: String,
+}
+
+impl Coded for UpstreamProblem {
+    fn code(&self) -> Code {
+        Code::UpstreamUnusable
+    }
 }
 
 impl UpstreamProblem {

@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use platform_core::code::{Code, Coded};
+
 use crate::doctor::UpstreamProblem;
 
 /// Reason why no configuration was written.
@@ -43,4 +45,15 @@ pub(crate) enum Error {
         #[source]
         source: io::Error,
     },
+}
+
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Unusable(_) | Self::Check { .. } => Code::SetupRefused,
+            Self::Stopped => Code::SetupStopped,
+            Self::Program { .. } | Self::Upstream(_) => Code::SetupUnavailable,
+            Self::Terminal(_) | Self::Write { .. } => Code::SetupFailed,
+        }
+    }
 }

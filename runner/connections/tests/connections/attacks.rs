@@ -83,7 +83,7 @@ async fn a_token_cannot_add_a_header() {
     world.oauth.keep_refresh_token();
     world.oauth.script([OAuthFault::Token("canary\r\nx-evil: 1")]);
     let error = linear(&world.broker()).await.unwrap_err();
-    assert_eq!(error.code(), "provider_unavailable", "{error}");
+    assert_eq!(error.tool_code().word(), "provider_unavailable", "{error}");
     assert!(!format!("{error} {error:?}").contains("canary"));
     assert!(linear(&world.broker()).await.is_ok(), "the control");
 }
@@ -113,7 +113,7 @@ async fn no_word_of_an_agent_chooses_an_account() {
     for name in ["Victim", "victim/", "victi", "victim.", "*"] {
         let Ok(account) = platform_core::id::AccountId::parse(name) else { continue };
         let credential = world.broker().credential(&account, &provider("github"), &scope("o/r")).await;
-        assert_eq!(credential.unwrap_err().code(), "connection_missing", "{name}");
+        assert_eq!(credential.unwrap_err().tool_code().word(), "connection_missing", "{name}");
     }
     assert_eq!(of_github(&world, "victim").await.unwrap(), "of-victim", "the control");
 }

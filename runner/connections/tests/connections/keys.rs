@@ -32,7 +32,7 @@ async fn a_stolen_store_reveals_nothing() {
     // With other keys, nothing opens.
     world.write_keys(&[&SealingKeys::generate()]);
     let error = linear(&world.broker()).await.unwrap_err();
-    assert_eq!(error.code(), "connection_unopened");
+    assert_eq!(error.tool_code().word(), "connection_unopened");
     assert!(error.to_string().contains("connections.key_file"), "{error}");
 }
 
@@ -80,7 +80,7 @@ async fn a_broker_without_keys_says_so() {
     fs::remove_file(world.key_file()).unwrap();
     let broker = world.broker();
     let error = linear(&broker).await.unwrap_err();
-    assert_eq!(error.code(), "connection_unopened");
+    assert_eq!(error.tool_code().word(), "connection_unopened");
     let cause = std::error::Error::source(&error).unwrap().to_string();
     assert!(cause.contains("connections.key_file") && cause.contains("keygen"), "{cause}");
 }

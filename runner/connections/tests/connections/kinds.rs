@@ -21,7 +21,9 @@ fn app_key() -> String {
 async fn token(world: &World, account_text: &str, scope_text: &str) -> Result<String, &'static str> {
     let broker = world.broker();
     let credential = broker.credential(&account(account_text), &provider("github"), &scope(scope_text)).await;
-    credential.map(|credential| credential.token.expose().to_owned()).map_err(|error| error.code())
+    credential
+        .map(|credential| credential.token.expose().to_owned())
+        .map_err(|error| error.tool_code().word())
 }
 
 #[tokio::test]
@@ -82,7 +84,7 @@ async fn a_test_asks_the_provider() {
     assert_eq!(world.github.count(GitHubRoute::RateLimit), 1);
     world.github.revoke_tokens();
     let error = broker.test(&github).await.unwrap_err();
-    assert_eq!(error.code(), "provider_refused");
+    assert_eq!(error.tool_code().word(), "provider_refused");
     assert!(!format!("{error} {error:?}").contains(GITHUB_TOKEN), "{error}");
     let oauth = world.oauth_connection().await;
     let tested = broker.test(&oauth).await.unwrap();

@@ -84,7 +84,7 @@ async fn a_refused_grant_needs_authorisation() {
     let broker = world.broker();
     for requests in [1, 1] {
         let error = linear(&broker).await.unwrap_err();
-        assert_eq!(error.code(), "connection_needs_authorisation", "{error}");
+        assert_eq!(error.tool_code().word(), "connection_needs_authorisation", "{error}");
         assert!(error.to_string().contains("--replace"), "{error}");
         assert_eq!(world.oauth.requests().len(), requests, "it is not asked again");
     }
@@ -104,7 +104,7 @@ async fn a_failed_refresh_leaves_the_connection() {
         (OAuthFault::Status(401, json!({ "error": "invalid_client" })), "provider_refused"),
     ] {
         world.oauth.script([fault]);
-        assert_eq!(linear(&broker).await.unwrap_err().code(), code);
+        assert_eq!(linear(&broker).await.unwrap_err().tool_code().word(), code);
         assert_eq!(world.stored().await.state, ConnectionState::Active);
     }
     assert!(linear(&broker).await.is_ok(), "the control");

@@ -186,23 +186,6 @@ pub(super) async fn add(context: &Context, arguments: AddArguments, style: Style
     Ok(Exit::Success)
 }
 
-/// Returns the exit code of a command that this error ended.
-pub(in crate::commands) const fn exit_code(error: &agent_images::Error) -> Exit {
-    use agent_images::Error;
-    match error {
-        Error::Unknown { .. } | Error::Exists { .. } | Error::NoArchive(_) | Error::Archive { .. } => {
-            Exit::Usage
-        }
-        Error::NoBase { .. }
-        | Error::NoProgram(_)
-        | Error::NoDocker(_)
-        | Error::DockerUnavailable { .. }
-        | Error::Platform { .. } => Exit::Unavailable,
-        Error::Interrupted => Exit::Cancelled,
-        Error::Failed { .. } | Error::Unreadable { .. } | Error::Unwritable { .. } => Exit::Internal,
-    }
-}
-
 /// Returns the recipe called `name`.
 fn find(name: &str) -> Result<Recipe, Error> {
     let mut recipes = Recipe::all();

@@ -11,7 +11,6 @@ use runner_engine::agents::{self, AgentStatus, BlockReason, Probes};
 use serde_json::{Value, json};
 
 use self::add::Style;
-pub(super) use self::add::exit_code;
 use super::{Context, Error, exit::Exit, table::Table};
 use crate::reload::Purpose;
 

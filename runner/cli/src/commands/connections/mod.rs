@@ -11,17 +11,12 @@ use std::{
 
 use platform_core::connection::ConnectionId;
 use platform_runtime::terminal;
-use runner_connections::{ConnectionBroker, CredentialError, MIN_TEST_INTERVAL, SealingKeys, TestedBy};
+use runner_connections::{ConnectionBroker, MIN_TEST_INTERVAL, SealingKeys, TestedBy};
 use runner_store::AccountScope;
 use serde_json::json;
 
 use self::view::ConnectionView;
-use super::{
-    Context, Error,
-    error::{Unknown, store_exit},
-    exit::Exit,
-    runs::format_time,
-};
+use super::{Context, Error, error::Unknown, exit::Exit, runs::format_time};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -168,20 +163,4 @@ async fn reseal(context: &Context, arguments: &ResealArguments) -> Result<Exit, 
 fn print_json(views: &[ConnectionView]) -> io::Result<()> {
     let text = json!({ "connections": views }).to_string();
     writeln!(io::stdout(), "{}", terminal::safe_json(&text))
-}
-
-/// Returns the exit code of a command that gets no credential.
-pub(super) fn exit_code(error: &CredentialError) -> Exit {
-    match error {
-        CredentialError::NotConfigured
-        | CredentialError::KeyFile(_)
-        | CredentialError::ProviderUnknown { .. } => Exit::Usage,
-        CredentialError::NoConnection { .. }
-        | CredentialError::NeedsAuthorisation { .. }
-        | CredentialError::Expired { .. }
-        | CredentialError::Unopened { .. }
-        | CredentialError::ProviderRefused { .. } => Exit::Failure,
-        CredentialError::ProviderUnavailable { .. } => Exit::TryAgain,
-        CredentialError::Store(error) => store_exit(error),
-    }
 }

@@ -8,7 +8,11 @@ use std::{
     path::PathBuf,
 };
 
-use platform_core::{name, secret::Secret};
+use platform_core::{
+    code::{Code, Coded},
+    name,
+    secret::Secret,
+};
 use platform_runtime::config::Environment;
 use tokio::signal;
 
@@ -82,6 +86,17 @@ pub(super) enum DemoError {
     /// The upstream of the environment offers no model.
     #[error("the upstream lists no model: name one in {}", name::env::COGNI_MODEL)]
     NoModel,
+}
+
+impl Coded for DemoError {
+    fn code(&self) -> Code {
+        match self {
+            Self::NotRoot | Self::HalfUpstream => Code::DemoRefused,
+            Self::NotReady { .. } | Self::NoModel => Code::DemoUnavailable,
+            Self::Failed { .. } => Code::DemoFailed,
+            Self::Write { .. } => Code::DemoUnwritable,
+        }
+    }
 }
 
 /// Shows a whole run, or opens a shell beside a running Sluicegate.

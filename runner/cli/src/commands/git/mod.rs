@@ -10,7 +10,7 @@ use runner_store::Store;
 
 use self::text::explanation;
 pub(super) use self::text::{commit_lines, outcome, summary};
-use super::{Context, Error, error::Misused, exit::Exit, run_reference::RunChoice};
+use super::{Context, Error, exit::Exit, run_reference::RunChoice};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {
@@ -93,17 +93,5 @@ impl Arguments {
             write!(out, "{}", explanation(run_id, record))?;
         }
         Ok(())
-    }
-}
-
-impl From<RelayError> for Error {
-    fn from(error: RelayError) -> Self {
-        match error {
-            RelayError::Store(error) => error.into(),
-            error @ (RelayError::NoBundle { .. } | RelayError::Forgotten { .. }) => {
-                Misused(error.to_string()).into()
-            }
-            error => Self::Relay(error),
-        }
     }
 }

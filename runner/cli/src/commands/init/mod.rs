@@ -75,16 +75,6 @@ struct StyleArguments {
     json: bool,
 }
 
-/// Returns the exit code for an error of the set-up.
-pub(super) const fn exit_code(error: &setup::Error) -> Exit {
-    match error {
-        setup::Error::Unusable(_) | setup::Error::Check { .. } => Exit::Usage,
-        setup::Error::Stopped => Exit::Cancelled,
-        setup::Error::Program { .. } | setup::Error::Upstream(_) => Exit::Unavailable,
-        setup::Error::Terminal(_) | setup::Error::Write { .. } => Exit::Internal,
-    }
-}
-
 /// Writes the configuration `config`, or that of the environment, or the default one.
 pub(super) fn init(
     config: Option<PathBuf>,

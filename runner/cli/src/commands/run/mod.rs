@@ -259,7 +259,7 @@ async fn execute(
         let merged = host_tool_events::merge(engine.store.clone(), run_id, made, events);
         tokio::join!(Box::pin(executed(own)), merged).0
     };
-    let shown = display.join().map_err(|_panic| Error::DisplayPanicked)?;
+    let shown = display.join().map_err(|_panic| io::Error::other("showing the run failed"))?;
     let result = match result {
         Ok(result) => result,
         // Another worker took the run over while this process was stopped, and executes it now.

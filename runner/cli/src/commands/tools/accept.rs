@@ -4,7 +4,10 @@
 
 use std::io::{self, Write};
 
-use platform_core::id::{AccountId, ToolServerName};
+use platform_core::{
+    code::{Code, Coded},
+    id::{AccountId, ToolServerName},
+};
 use platform_runtime::terminal;
 use runner_tools::{ReviewedServer, ReviewedTool, ServerToolState, ToolGateway};
 use serde_json::json;
@@ -40,7 +43,7 @@ pub(in crate::commands) struct Arguments {
 
 /// Error of a tool that is not accepted.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::commands) enum NotAccepted {
+enum NotAccepted {
     /// The settings have no such server.
     #[error("there is no [tools.servers.{0}]; `sluice tools ls` lists servers with their tools")]
     NoServer(ToolServerName),
@@ -65,6 +68,15 @@ pub(in crate::commands) enum NotAccepted {
     /// An acceptance failed.
     #[error(transparent)]
     Failed(#[from] runner_tools::AcceptError),
+}
+
+impl Coded for NotAccepted {
+    fn code(&self) -> Code {
+        match self {
+            Self::NoServer(_) | Self::NoTool { .. } => Code::NotFound,
+            Self::OtherDigest { .. } | Self::Failed(_) => Code::ToolNotAccepted,
+        }
+    }
 }
 
 pub(super) async fn accept(context: &Context, arguments: &Arguments) -> Result<Exit, Error> {

@@ -45,7 +45,7 @@ pub(super) async fn explain(context: &Context, arguments: &Arguments) -> Result<
     let store = context.store().await?;
     let run_id = arguments.run.in_store(&store).await?;
     let record = store.record(&run_id).await?;
-    let request = RunRequest::stored(&record).map_err(|error| Error::Lease(error.into()))?;
+    let request = RunRequest::stored(&record)?;
     let calls = store.tool_calls(&run_id).await?;
     let lists = ToolLists::of(&request, &context.settings);
     let data_plane = DataPlane::at(&context.settings.proxy.control_socket());

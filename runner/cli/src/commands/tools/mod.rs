@@ -12,7 +12,7 @@ use runner_tools::ToolGateway;
 
 use super::{Context, Error, exit::Exit};
 
-pub(super) use self::{accept::NotAccepted, of_run::ToolCallsOfRun, test::ToolFailed};
+pub(super) use self::of_run::ToolCallsOfRun;
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {

@@ -2,9 +2,12 @@
 
 use std::io::{self, Write};
 
-use platform_core::id::RunId;
+use platform_core::{
+    code::{Code, Coded},
+    id::RunId,
+};
 use platform_runtime::terminal;
-use runner_store::{AccountScope, StoredToolCall, ToolDecision, ToolVerdict};
+use runner_store::{AccountScope, DecideError, StoredToolCall, ToolDecision, ToolVerdict};
 use serde_json::json;
 
 use super::{
@@ -116,8 +119,27 @@ async fn decide(
     let run_id = call.run.in_store(&store).await?;
     let run = store.run(&run_id).await?;
     let by = format!("uid:{}", rustix::process::getuid().as_raw());
-    let decided = store.decide_tool_call(&run, &call.call, &ToolDecision { verdict, by }).await?;
+    let decided =
+        store.decide_tool_call(&run, &call.call, &ToolDecision { verdict, by }).await.map_err(not_decided)?;
     Ok((run_id, decided))
+}
+
+/// Error for a call that waits for no decision.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}; `sluice tools pending` lists calls that wait")]
+struct NotDecided(DecideError);
+
+impl Coded for NotDecided {
+    fn code(&self) -> Code {
+        self.0.code()
+    }
+}
+
+fn not_decided(error: DecideError) -> Error {
+    match error {
+        DecideError::Store(error) => error.into(),
+        error => NotDecided(error).into(),
+    }
 }
 
 /// Form in which a decision is shown.

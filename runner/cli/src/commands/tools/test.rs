@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use platform_core::{
+    code::{Code, Coded},
     host_tools::exec::{ExecAnswer, ExecError},
     id::{AccountId, RunId, ToolName},
 };
@@ -32,7 +33,17 @@ pub(in crate::commands) struct Arguments {
 /// Error of a host tool that gave no result.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {}{}", .0.code, .0.message, next_command(&.0.code))]
-pub(in crate::commands) struct ToolFailed(pub(in crate::commands) ExecError);
+struct ToolFailed(ExecError);
+
+impl Coded for ToolFailed {
+    fn code(&self) -> Code {
+        Code::ToolFailed
+    }
+
+    fn word(&self) -> &str {
+        &self.0.code
+    }
+}
 
 /// Returns the command that helps after a failure with `code`.
 fn next_command(code: &str) -> &'static str {
