@@ -10,6 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use platform_core::{
+    code::{Code, Coded},
     credits::Credits,
     event::RunErrorCode,
     id::{AccountId, AgentId, ModelName},
@@ -30,10 +31,7 @@ use runner_store as store;
 use serde_json::json;
 
 use crate::{
-    foreign_error::{
-        admission_problem, attempt_problem, connection_problem, credential_problem, data_plane_problem,
-        files_detail, files_problem, order_problem, repository_detail, repository_problem, store_problem,
-    },
+    foreign_error::{files_detail, repository_detail},
     problem::Problem,
     problem_details::ProblemDetails,
     stream_permits::MAX_STREAMS,
@@ -189,48 +187,13 @@ pub(super) enum Error {
 impl Error {
     /// Returns the kind of problem that the client is told.
     fn problem(&self) -> Problem {
-        match self {
-            Self::Route => Problem::NOT_FOUND,
-            Self::Method => Problem::METHOD_NOT_ALLOWED,
-            Self::Host => Problem::WRONG_HOST,
-            Self::Site => Problem::WRONG_SITE,
-            Self::Origin => Problem::WRONG_ORIGIN,
-            Self::Unauthenticated => Problem::UNAUTHENTICATED,
-            Self::SignInLink => Problem::LINK_INVALID,
-            Self::TooManyAttempts { .. } => Problem::TOO_MANY_ATTEMPTS,
-            Self::Role { .. } | Self::LimitedPrincipal => Problem::FORBIDDEN,
-            Self::Agent { .. } => Problem::AGENT_FORBIDDEN,
-            Self::Limits => Problem::LIMITS_EXCEEDED,
-            Self::Account { .. } => Problem::ACCOUNT_FORBIDDEN,
-            Self::TooLarge { .. } => Problem::TOO_LARGE,
-            Self::SlowBody => Problem::BODY_TIMEOUT,
-            Self::MediaType => Problem::UNSUPPORTED_MEDIA_TYPE,
-            Self::Invalid(_) => Problem::INVALID_REQUEST,
-            Self::TooManyStreams => Problem::TOO_MANY_STREAMS,
-            Self::Starting => Problem::STARTING,
-            Self::TimedOut => Problem::TIMED_OUT,
-            Self::BalanceExhausted { .. } => Problem::BALANCE_EXHAUSTED,
-            Self::Files(error) => files_problem(error),
-            Self::File(_) => Problem::FILE_REFUSED,
-            Self::LargeDiff { .. } => Problem::DIFFERENCE_TOO_LARGE,
-            Self::DataPlane(error) => data_plane_problem(error),
-            Self::Repository(error) => repository_problem(error),
-            Self::Order(error) => order_problem(error),
-            Self::NotAttempted(error) => attempt_problem(error),
-            Self::NotDecided(_) => Problem::CALL_NOT_WAITING,
-            Self::Credential(error) => credential_problem(error),
-            Self::Connection(error) => connection_problem(error),
-            Self::Lease(LeaseError::NotStored(error)) | Self::Store(error) => store_problem(error),
-            Self::Lease(LeaseError::NotAdmitted(error)) => admission_problem(error),
-            Self::RunFailed { .. } => Problem::RUN_FAILED,
-            Self::Lease(_) | Self::Internal => Problem::INTERNAL,
-        }
+        Problem::of(self.code())
     }
 
     /// Returns the text for the client. The causes of failures are for operators, in the log.
     fn detail(&self) -> String {
         match self {
-            error if error.problem().status == StatusCode::INTERNAL_SERVER_ERROR => {
+            error if error.problem().status() == StatusCode::INTERNAL_SERVER_ERROR => {
                 tracing::error!(error = report::chain(error), "a request of the API failed");
                 "the request failed".to_owned()
             }
@@ -303,6 +266,47 @@ impl Error {
     }
 }
 
+impl Coded for Error {
+    fn code(&self) -> Code {
+        match self {
+            Self::Route => Code::NotFound,
+            Self::Method => Code::MethodNotAllowed,
+            Self::Host => Code::WrongHost,
+            Self::Site => Code::WrongSite,
+            Self::Origin => Code::WrongOrigin,
+            Self::Unauthenticated => Code::Unauthenticated,
+            Self::SignInLink => Code::LinkInvalid,
+            Self::TooManyAttempts { .. } => Code::TooManyAttempts,
+            Self::Role { .. } | Self::LimitedPrincipal => Code::Forbidden,
+            Self::Agent { .. } => Code::AgentForbidden,
+            Self::Limits => Code::LimitsExceeded,
+            Self::Account { .. } => Code::AccountForbidden,
+            Self::TooLarge { .. } => Code::TooLarge,
+            Self::SlowBody => Code::BodyTimeout,
+            Self::MediaType => Code::UnsupportedMediaType,
+            Self::Invalid(_) => Code::InvalidRequest,
+            Self::TooManyStreams => Code::TooManyStreams,
+            Self::Starting => Code::Starting,
+            Self::TimedOut => Code::TimedOut,
+            Self::BalanceExhausted { .. } => Code::BalanceExhausted,
+            Self::Files(error) => error.code(),
+            Self::File(_) => Code::FileRefused,
+            Self::LargeDiff { .. } => Code::DifferenceTooLarge,
+            Self::DataPlane(error) => error.code(),
+            Self::Repository(error) => error.code(),
+            Self::Order(error) => error.code(),
+            Self::NotAttempted(error) => error.code(),
+            Self::NotDecided(error) => error.code(),
+            Self::Credential(error) => error.code(),
+            Self::Connection(error) => error.code(),
+            Self::Lease(error) => error.code(),
+            Self::Store(error) => error.code(),
+            Self::RunFailed { .. } => Code::RunFailed,
+            Self::Internal => Code::Internal,
+        }
+    }
+}
+
 impl From<AddError> for Error {
     fn from(error: AddError) -> Self {
         match error {
@@ -323,12 +327,12 @@ impl From<runner_files::Error> for Error {
 impl IntoResponse for Error {
     fn into_response(self) -> Response {
         let problem = self.problem();
-        let mut response = (problem.status, json!(self.details()).to_string()).into_response();
+        let mut response = (problem.status(), json!(self.details()).to_string()).into_response();
         // The check of a route's documentation reads it.
         response.extensions_mut().insert(problem);
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(ProblemDetails::MEDIA_TYPE));
-        if problem.status == StatusCode::UNAUTHORIZED {
+        if problem.status() == StatusCode::UNAUTHORIZED {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"sluicegate\""));
         }
         if let Some(seconds) = self.retry_after() {

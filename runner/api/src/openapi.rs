@@ -160,18 +160,18 @@ fn responses(route: &Route, forms: &[Value; 2]) -> Value {
         answers.map(|answer| (answer.status.as_u16().to_string(), answer.to_json())).collect();
     let mut by_status = BTreeMap::<_, Vec<_>>::new();
     for problem in &operation.problems {
-        by_status.entry(problem.status.as_u16().to_string()).or_default().push(problem);
+        by_status.entry(problem.status().as_u16().to_string()).or_default().push(problem);
     }
     for (status, mut problems) in by_status {
-        problems.sort_by_key(|problem| problem.code);
+        problems.sort_by_key(|problem| problem.word());
         responses.insert(status, refusal(route.errors, &problems, forms));
     }
     json!(responses)
 }
 
 fn refusal(form: ErrorForm, problems: &[&Problem], [details, openai]: &[Value; 2]) -> Value {
-    let text: Vec<_> = problems.iter().map(|it| format!("`{}`: {}.", it.code, it.when)).collect();
-    let cases = problems.iter().map(|it| json!({ "code": it.code, "when": it.when, "help": it.help }));
+    let text: Vec<_> = problems.iter().map(|it| format!("`{}`: {}.", it.word(), it.when)).collect();
+    let cases = problems.iter().map(|it| json!({ "code": it.word(), "when": it.when, "help": it.help }));
     let is_in_openai_form =
         |problem: &Problem| form == ErrorForm::OpenAi && !Problem::BEFORE_ROUTES.contains(problem);
     let mut content = Map::new();

@@ -43,10 +43,10 @@ impl ProblemDetails {
     /// Returns the answer for a problem of this kind.
     pub(crate) fn of(problem: Problem, detail: String) -> Self {
         Self {
-            r#type: urn(problem.code),
-            title: problem.status.canonical_reason().unwrap_or_default(),
-            status: problem.status.as_u16(),
-            code: problem.code,
+            r#type: urn(problem.word()),
+            title: problem.status().canonical_reason().unwrap_or_default(),
+            status: problem.status().as_u16(),
+            code: problem.word(),
             detail,
             help: problem.help,
             agents: Vec::new(),
