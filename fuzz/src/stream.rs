@@ -102,6 +102,9 @@ fn redact(event: &[u8]) -> Bytes {
     [&[MARK], event, &[MARK]].concat().into()
 }
 
+/// Event that passed, was redacted or is missing, and must not.
+struct Violation(String);
+
 /// Compares what passes with the events that came.
 fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
     let (mut left, mut rest) = (passed, whole);
@@ -113,7 +116,7 @@ fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
     }
     let all = String::from_utf8_lossy(passed);
     explain(answer, held, rest, left)
-        .unwrap_or_else(|violation| panic!("{violation}\n--- all that passed\n{all}"));
+        .unwrap_or_else(|Violation(event)| panic!("{event}\n--- all that passed\n{all}"));
 }
 
 /// Explains `left`, which passed, by the events of `rest`. `held` bytes were held with the first event. One explanation of
@@ -121,7 +124,7 @@ fn only_what_may_is_missing(answer: Answer<'_>, whole: &[u8], passed: &[u8]) {
 ///
 /// # Errors
 /// The first event that passed, was redacted or is missing, and must not.
-fn explain(answer: Answer<'_>, mut held: usize, mut rest: &[u8], mut left: &[u8]) -> Result<(), String> {
+fn explain(answer: Answer<'_>, mut held: usize, mut rest: &[u8], mut left: &[u8]) -> Result<(), Violation> {
     let is_ours = matches!(answer.route, Route::ChatCompletions | Route::Completions);
     while !rest.is_empty() {
         let event;
@@ -171,8 +174,8 @@ fn explain(answer: Answer<'_>, mut held: usize, mut rest: &[u8], mut left: &[u8]
 }
 
 /// Returns an error if `holds` is false.
-fn ensure(holds: bool, violation: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(violation()) }
+fn ensure(holds: bool, violation: impl FnOnce() -> String) -> Result<(), Violation> {
+    if holds { Ok(()) } else { Err(Violation(violation())) }
 }
 
 /// Returns the rest of `passed` after the beginning of an `event` that was cut off.

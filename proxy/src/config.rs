@@ -292,8 +292,8 @@ fn target(settings: &settings::Upstream) -> Result<upstream::Target, ValidationE
         about: About::Setting(format!("upstream.{setting}")),
         problem,
     };
-    let settings::BaseUrl { scheme, host, port } =
-        settings::BaseUrl::parse(&settings.base_url).map_err(|problem| invalid("base_url", problem))?;
+    let settings::BaseUrl { scheme, host, port } = settings::BaseUrl::parse(&settings.base_url)
+        .map_err(|error| invalid("base_url", error.to_string()))?;
     let authority = HeaderValue::from_str(&settings.authority())
         .map_err(|error| invalid("base_url", error.to_string()))?;
     let probe = settings.probe_path.as_ref().map(|path| path.parse::<PathAndQuery>()).transpose();

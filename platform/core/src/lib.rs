@@ -18,6 +18,7 @@ pub mod fields;
 pub mod grant;
 pub mod host_tools;
 pub mod id;
+pub mod invalid;
 pub mod invisible;
 pub mod json;
 pub mod limit;

@@ -17,6 +17,19 @@ pub fn error(program: &str, error: &dyn Error) {
     drop(io::stderr().write_all(text.as_bytes()));
 }
 
+/// Reason why a backend gave no answer: an error of which only its text is kept, with that of its causes.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Reason(pub String);
+
+impl Reason {
+    /// Returns the text of `error` and its causes.
+    #[must_use]
+    pub fn of(error: &dyn Error) -> Self {
+        Self(chain(error))
+    }
+}
+
 /// Returns `error` and its causes in one line, for a log or an answer.
 #[must_use]
 pub fn chain(error: &dyn Error) -> String {

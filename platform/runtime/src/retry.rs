@@ -3,11 +3,14 @@
 //! Behaviour while a backend is unavailable is decided here: which failures are repeated ([`Transient`]), how long
 //! ([`Transient::RETRY_TIMEOUT`] or a deadline), and how often ([`Backoff`]).
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, error::Error, time::Duration};
 
 use tokio::time::Instant;
 
-use crate::clock::{Clock, SystemClock};
+use crate::{
+    clock::{Clock, SystemClock},
+    report,
+};
 
 /// Failure of an operation, which may be worth another try.
 pub trait Transient {
@@ -82,14 +85,14 @@ pub async fn retry_until<T, E>(
     retry_until_by(&SystemClock, deadline, backoff, retryable, operation).await
 }
 
-/// Repeats `operation`, which only ends with a failure, for ever. Passes each failure to `report`, unless it has the text
+/// Repeats `operation`, which only ends with a failure, for ever. Passes each failure to `warn`, unless it has the text
 /// of the one before. Delays begin anew after an operation that took longer than the longest delay.
-pub async fn repeat_forever(
+pub async fn repeat_forever<E: Error>(
     backoff: Backoff,
-    operation: impl AsyncFnMut() -> Result<Infallible, String>,
-    report: impl Fn(&str),
+    operation: impl AsyncFnMut() -> Result<Infallible, E>,
+    warn: impl Fn(&str),
 ) -> Infallible {
-    repeat_forever_by(&SystemClock, backoff, operation, report).await
+    repeat_forever_by(&SystemClock, backoff, operation, warn).await
 }
 
 async fn retry_transient_by<T, E: Transient>(
@@ -117,18 +120,19 @@ async fn retry_until_by<T, E>(
     }
 }
 
-async fn repeat_forever_by(
+async fn repeat_forever_by<E: Error>(
     clock: &impl Clock,
     mut backoff: Backoff,
-    mut operation: impl AsyncFnMut() -> Result<Infallible, String>,
-    report: impl Fn(&str),
+    mut operation: impl AsyncFnMut() -> Result<Infallible, E>,
+    warn: impl Fn(&str),
 ) -> Infallible {
     let mut reported = String::new();
     loop {
         let began = clock.now();
         let Err(error) = operation().await;
+        let error = report::chain(&error);
         if error != reported {
-            report(&error);
+            warn(&error);
             reported = error;
         }
         if clock.now() - began > backoff.longest {
@@ -140,7 +144,7 @@ async fn repeat_forever_by(
 
 #[cfg(test)]
 mod tests {
-    use std::{cell::RefCell, future::pending};
+    use std::{cell::RefCell, future::pending, io};
 
     use super::*;
     use crate::clock::tests::{TestClock, run};
@@ -196,10 +200,10 @@ mod tests {
             tries.push(clock.elapsed().as_secs());
             match errors.next() {
                 Some("long") => clock.sleep(5 * SECOND).await,
-                Some(error) => return Err(error.to_owned()),
+                Some(error) => return Err(io::Error::other(error)),
                 None => pending().await,
             }
-            Err("long".to_owned())
+            Err(io::Error::other("long"))
         };
         let report = |error: &str| reported.borrow_mut().push(error.to_owned());
         let repeated = repeat_forever_by(&clock, Backoff::new(SECOND, 4 * SECOND), operation, report);

@@ -42,16 +42,16 @@ pub(super) fn names(uri: &Uri) -> impl Iterator<Item = &str> {
 
 /// Parses the body of a request. `what` names its type in the error.
 pub(super) async fn parse_body<T: DeserializeOwned>(body: Incoming, what: &str) -> Result<T, Error> {
-    let body = read(body, MAX_BODY).await.map_err(Error::Invalid)?;
+    let body = read(body, MAX_BODY).await?;
     json::from_slice(&body, Bounds::of(MAX_BODY))
         .map_err(|error| Error::Invalid(format!("not {what}: {error}")))
 }
 
-async fn read(body: Incoming, limit: usize) -> Result<Bytes, String> {
+async fn read(body: Incoming, limit: usize) -> Result<Bytes, Error> {
     let mut body = Limited::new(body, limit);
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
-        if let Ok(piece) = frame.map_err(|error| error.to_string())?.into_data() {
+        if let Ok(piece) = frame.map_err(|error| Error::Invalid(error.to_string()))?.into_data() {
             whole.extend_from_slice(&piece);
         }
     }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
 use platform_core::{
-    control::Correlation, grant::RunGrant, id::CallId, money::NanoDollars, record::Tokens, route::Route,
+    control::Correlation, grant::RunGrant, id::CallId, invalid::InvalidValue, money::NanoDollars,
+    record::Tokens, route::Route,
 };
 
 pub use self::{
@@ -47,10 +48,9 @@ pub struct Rewritten {
 ///
 /// # Errors
 /// The reason for a refusal, in words.
-pub fn rewritten(route: Route, body: &Bytes, grant: &RunGrant, most: u64) -> Result<Rewritten, String> {
+pub fn rewritten(route: Route, body: &Bytes, grant: &RunGrant, most: u64) -> Result<Rewritten, InvalidValue> {
     let policy = Policy::of(grant, &[]);
-    let (checked, sent) =
-        fuzzing::rewritten(route, body, &policy, most).map_err(|rejection| rejection.to_string())?;
+    let (checked, sent) = fuzzing::rewritten(route, body, &policy, most).map_err(InvalidValue::of)?;
     Ok(Rewritten {
         stream: checked.stream,
         usage_asked: checked.usage_asked,

@@ -1,6 +1,6 @@
 //! Holds the upstream as all threads share it: how it is reached, and whether it is up.
 
-use std::{path::PathBuf, time::Duration};
+use std::{io, path::PathBuf, time::Duration};
 
 use http::{HeaderValue, Request, StatusCode, Uri, header, uri::PathAndQuery};
 use platform_runtime::{accept::RateLimitedLog, report};
@@ -133,7 +133,8 @@ impl Target {
                     ProbeStep::Wait(wait) => tokio::time::sleep(wait).await,
                     ProbeStep::Probe => match self.probe_once().await {
                         Ok(()) => self.circuit.connected(),
-                        Err(reason) => {
+                        Err(error) => {
+                            let reason = report::chain(&error);
                             tracing::warn!(reason, "the upstream is still down");
                             self.circuit.probe_failed(reason);
                         }
@@ -144,17 +145,17 @@ impl Target {
     }
 
     /// Connects, and sends the probe's request if there is one.
-    async fn probe_once(&self) -> Result<(), String> {
-        let stream = self.connector.connect().await.map_err(|failure| report::chain(&failure))?;
+    async fn probe_once(&self) -> io::Result<()> {
+        let stream = self.connector.connect().await.map_err(io::Error::other)?;
         let Some(path) = &self.probe_path else { return Ok(()) };
         let mut request = Request::new(Pieces::from(Vec::new()));
         *request.uri_mut() = Uri::from(path.clone());
         request.headers_mut().insert(header::HOST, self.authority.clone());
-        let mut connection = Connection::over(stream).await.map_err(|error| report::chain(&error))?;
+        let mut connection = Connection::over(stream).await.map_err(io::Error::other)?;
         let limit = self.connector.connect_timeout;
         let answer = timeout(limit, connection.send(request)).await;
-        let answer = answer.map_err(|_elapsed| format!("no answer to GET {path} within {limit:?}"))?;
-        let status = answer.map_err(|error| report::chain(&error.into_error()))?.status();
-        if status.is_success() { Ok(()) } else { Err(format!("{status} to GET {path}")) }
+        let silent = |_elapsed| io::Error::other(format!("no answer to GET {path} within {limit:?}"));
+        let status = answer.map_err(silent)?.map_err(|error| io::Error::other(error.into_error()))?.status();
+        if status.is_success() { Ok(()) } else { Err(io::Error::other(format!("{status} to GET {path}"))) }
     }
 }

@@ -83,23 +83,24 @@ fn is_other(prefix: &str, name: &str) -> bool {
 }
 
 /// Returns the media type of the file `name`.
-fn judge(path: &Path, name: &str, prefix: &str) -> Result<&'static str, String> {
+fn judge(path: &Path, name: &str, prefix: &str) -> io::Result<&'static str> {
+    let refuse = |problem: &str| Err(io::Error::other(problem));
     if prefix.is_empty() && name != INDEX {
-        return Err(format!("only {INDEX} and {ASSETS}/ are served: let Vite put it into {ASSETS}/"));
+        return refuse(&format!("only {INDEX} and {ASSETS}/ are served: let Vite put it into {ASSETS}/"));
     }
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     if name.starts_with('.') || !name.bytes().all(is_plain) {
-        return Err(
-            "its name is not of letters, digits, `.`, `_` and `-`: rename what it is built from".to_owned()
-        );
+        return refuse("its name is not of letters, digits, `.`, `_` and `-`: rename what it is built from");
     }
     if !fs::symlink_metadata(path).is_ok_and(|data| data.is_file()) {
-        return Err("it is not a plain file: remove it, and run `make web` again".to_owned());
+        return refuse("it is not a plain file: remove it, and run `make web` again");
     }
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     let known = MEDIA_TYPES.iter().find(|(known, _)| *known == ending);
     known.map(|(_, media_type)| *media_type).ok_or_else(|| {
-        format!("no media type is known for `.{ending}`: add it to MEDIA_TYPES in runner/api/build/embed.rs")
+        io::Error::other(format!(
+            "no media type is known for `.{ending}`: add it to MEDIA_TYPES in runner/api/build/embed.rs"
+        ))
     })
 }
 

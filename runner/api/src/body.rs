@@ -83,8 +83,11 @@ impl PartialSchema for MessagePart {
 impl ToSchema for MessagePart {}
 
 impl MessagePart {
-    /// Returns its text, or the type of a part that is not text.
-    pub(crate) fn text(&self) -> Result<String, String> {
+    /// Returns its text.
+    ///
+    /// # Errors
+    /// If the part is not text.
+    pub(crate) fn text(&self) -> Result<String, OtherPart> {
         #[derive(Default, Deserialize)]
         struct PartFields<'p> {
             #[serde(borrow)]
@@ -95,9 +98,16 @@ impl MessagePart {
         let PartFields { r#type: kind, text } = self.0.read().unwrap_or_default();
         match (read_member::<String>(kind), read_member::<String>(text)) {
             (Some(kind), Some(text)) if kind == "text" => Ok(text),
-            (kind, _) => Err(kind.unwrap_or_default()),
+            (kind, _) => Err(OtherPart { kind: kind.unwrap_or_default() }),
         }
     }
+}
+
+/// Part of a message that is not text.
+#[derive(Debug)]
+pub(crate) struct OtherPart {
+    /// Type of the part, as the client names it.
+    pub(crate) kind: String,
 }
 
 /// Reads a body of at most `most` bytes.

@@ -7,6 +7,7 @@ use std::{
 
 use platform_core::{
     id::{AccountId, RunId},
+    invalid::InvalidValue,
     record::{Kind, Outcome, TokensSource},
     refusal::Refusal,
 };
@@ -68,10 +69,10 @@ impl When {
 }
 
 impl FromStr for When {
-    type Err = String;
+    type Err = InvalidValue;
 
     /// Parses `2026-11-21T08:30:00Z`, `2026-11-21` (the beginning of that day, UTC) or `90m` (that long ago).
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let full = humantime::parse_rfc3339_weak(text).or_else(|_error| humantime::parse_rfc3339(text));
         let day = || humantime::parse_rfc3339(&format!("{text}T00:00:00Z"));
         let ago = || {
@@ -80,7 +81,7 @@ impl FromStr for When {
         };
         full.or_else(|_error| day()).ok().or_else(ago).map(Self::at).ok_or_else(|| {
             "expected a time such as `2026-11-21T08:30:00Z`, a day such as `2026-11-21` or how long ago, such as `90m`"
-                .to_owned()
+                .into()
         })
     }
 }

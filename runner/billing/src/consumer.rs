@@ -7,10 +7,7 @@ use platform_core::{
     json::{self, Bounds},
     record::{JournalLine, Kind, hash},
 };
-use platform_runtime::{
-    report,
-    retry::{Backoff, repeat_forever},
-};
+use platform_runtime::retry::{Backoff, repeat_forever};
 use runner_control_client::{self as control, DataPlane, Follow, Lines};
 use runner_engine::current_settings::CurrentSettings;
 use runner_model::{failpoint::Point, receipt::ChargeReason};
@@ -76,7 +73,7 @@ impl JournalConsumer {
     /// whole or not at all.
     pub async fn run(&self) -> Infallible {
         let mut reported = BTreeSet::new();
-        let follow = async || self.follow(&mut reported).await.map_err(|error| report::chain(&error));
+        let follow = async || self.follow(&mut reported).await;
         let warn = |error: &str| {
             tracing::warn!(error, "cannot turn journal entries into receipts: trying again later")
         };

@@ -5,10 +5,7 @@
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use platform_core::control::ExhaustedAccounts;
-use platform_runtime::{
-    report,
-    retry::{Backoff, repeat_forever},
-};
+use platform_runtime::retry::{Backoff, repeat_forever};
 use runner_control_client::{self as control, DataPlane};
 use runner_engine::current_settings::CurrentSettings;
 use runner_store::Store;
@@ -59,7 +56,7 @@ struct SentLists {
 impl FloorEnforcer {
     /// Keeps the proxy's lists those of the store and the configuration. Never returns. Cancel safe.
     pub async fn run(&self) -> Infallible {
-        let enforce = async || self.enforce().await.map_err(|error| report::chain(&error));
+        let enforce = async || self.enforce().await;
         let warn =
             |error: &str| tracing::warn!(error, "floors of balances wait: they are checked again later");
         repeat_forever(Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY), enforce, warn).await

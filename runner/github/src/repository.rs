@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use platform_core::invalid::InvalidValue;
 use platform_runtime::settings::ServiceUrl;
 use runner_git::RepoUrl;
 
@@ -54,7 +55,10 @@ impl RepositoryName {
         let text = url.as_str();
         let no_path = || InvalidRepositoryName::Path { url: text.to_owned() };
         let slash = host_end(text);
-        let host = |problem| InvalidRepositoryName::Host { url: text.to_owned(), problem };
+        let host = |error: InvalidValue| InvalidRepositoryName::Host {
+            url: text.to_owned(),
+            problem: error.to_string(),
+        };
         let origin = ServiceUrl::parse(&text[..slash]).map_err(host)?.origin();
         let parts: Vec<&str> = text[slash..].split('/').skip(1).collect();
         let &[owner, name] = parts.as_slice() else { return Err(no_path()) };

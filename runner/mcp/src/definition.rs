@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use platform_core::json::{self, Bounds, Raw};
+use platform_core::{
+    invalid::InvalidValue,
+    json::{self, Bounds, Raw},
+};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
@@ -53,7 +56,7 @@ pub enum InvalidTool {
     Form(String),
     /// The schema is not usable.
     #[error("{0}")]
-    Schema(String),
+    Schema(InvalidValue),
 }
 
 impl ToolDefinition {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use platform_core::invalid::InvalidValue;
 use serde_json::Value;
 
 /// Deepest nesting.
@@ -23,33 +24,33 @@ const REF: &str = "$ref";
 ///
 /// # Errors
 /// A description of what is wrong.
-pub(crate) fn check(schema: &Value) -> Result<(), String> {
+pub(crate) fn check(schema: &Value) -> Result<(), InvalidValue> {
     if schema.get("type") != Some(&Value::from("object")) {
-        return Err("its schema does not describe an object".to_owned());
+        return Err("its schema does not describe an object".into());
     }
     let mut values = 0;
     measure(schema, 1, &mut values)?;
     let mut sizes = SchemaSizes { root: schema, known: BTreeMap::new() };
     let size = sizes.of(schema)?;
     if size > MAX_EXPANDED {
-        return Err(format!("its schema, written out, has more than {MAX_EXPANDED} values"));
+        return Err(format!("its schema, written out, has more than {MAX_EXPANDED} values").into());
     }
     Ok(())
 }
 
-fn measure(value: &Value, depth: usize, values: &mut usize) -> Result<(), String> {
+fn measure(value: &Value, depth: usize, values: &mut usize) -> Result<(), InvalidValue> {
     *values += 1;
     if depth > MAX_DEPTH {
-        return Err(format!("its schema is nested deeper than {MAX_DEPTH} levels"));
+        return Err(format!("its schema is nested deeper than {MAX_DEPTH} levels").into());
     }
     if *values > MAX_VALUES {
-        return Err(format!("its schema has more than {MAX_VALUES} values"));
+        return Err(format!("its schema has more than {MAX_VALUES} values").into());
     }
     match value {
         Value::Array(items) => items.iter().try_for_each(|item| measure(item, depth + 1, values)),
         Value::Object(members) => members.iter().try_for_each(|(name, member)| {
             if REFUSED.contains(&name.as_str()) {
-                return Err(format!("its schema uses `{name}`"));
+                return Err(format!("its schema uses `{name}`").into());
             }
             measure(member, depth + 1, values)
         }),
@@ -64,7 +65,7 @@ struct SchemaSizes<'s> {
 }
 
 impl<'s> SchemaSizes<'s> {
-    fn of(&mut self, value: &'s Value) -> Result<usize, String> {
+    fn of(&mut self, value: &'s Value) -> Result<usize, InvalidValue> {
         let mut size = 1_usize;
         match value {
             Value::Array(items) => {
@@ -86,10 +87,10 @@ impl<'s> SchemaSizes<'s> {
         Ok(size)
     }
 
-    fn of_reference(&mut self, reference: &'s str) -> Result<usize, String> {
+    fn of_reference(&mut self, reference: &'s str) -> Result<usize, InvalidValue> {
         match self.known.get(reference) {
             Some(Some(size)) => return Ok(*size),
-            Some(None) => return Err("its schema has a reference that leads back to itself".to_owned()),
+            Some(None) => return Err("its schema has a reference that leads back to itself".into()),
             None => {}
         }
         let pointer = reference.strip_prefix('#').filter(|pointer| !pointer.contains('%'));
@@ -155,7 +156,7 @@ mod tests {
             (json!({ "type": "string" }), "does not describe an object"),
             (json!(true), "does not describe an object"),
         ] {
-            let error = check(&schema).unwrap_err();
+            let error = check(&schema).unwrap_err().to_string();
             assert!(error.contains(problem), "{problem}: {error}");
         }
         // The controls: as deep, as large, and with references.

@@ -6,7 +6,10 @@
 use std::collections::BTreeSet;
 
 use jsonschema::Validator;
-use platform_core::json::{self, Bounds};
+use platform_core::{
+    invalid::InvalidValue,
+    json::{self, Bounds},
+};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -44,8 +47,8 @@ impl ArgumentSchema {
     ///
     /// # Errors
     /// A description of what is wrong with the schema.
-    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
-        let validator = jsonschema::draft202012::new(schema).map_err(|error| error.to_string())?;
+    pub(crate) fn compile(schema: &Value) -> Result<Self, InvalidValue> {
+        let validator = jsonschema::draft202012::new(schema).map_err(InvalidValue::of)?;
         Ok(Self { validator, texts: None })
     }
 
@@ -54,9 +57,9 @@ impl ArgumentSchema {
     ///
     /// # Errors
     /// A description of what is wrong with the schema.
-    pub(crate) fn compile_foreign(schema: &Value) -> Result<Self, String> {
-        let shown = |problem: String| problem[..problem.floor_char_boundary(MAX_SHOWN)].to_owned();
-        let texts = TextBudget::of(schema).map_err(shown)?;
+    pub(crate) fn compile_foreign(schema: &Value) -> Result<Self, InvalidValue> {
+        let shown = |problem: String| InvalidValue::of(&problem[..problem.floor_char_boundary(MAX_SHOWN)]);
+        let texts = TextBudget::of(schema).map_err(|error| shown(error.to_string()))?;
         let built = linear(MAX_COMPILED).build(schema);
         let validator = built.map_err(|error| shown(error.to_string()))?;
         Ok(Self { validator, texts: Some(texts) })
@@ -68,7 +71,7 @@ impl ArgumentSchema {
     /// A [`ToolError`] that names the path of the first value that breaks a rule, and the rule.
     pub(crate) fn check(&self, args: &Value) -> Result<(), ToolError> {
         if let Some(Err(problem)) = self.texts.map(|texts| texts.check(args)) {
-            return Err(ToolError::new(ToolCode::InvalidArguments, problem));
+            return Err(ToolError::new(ToolCode::InvalidArguments, problem.to_string()));
         }
         let Some(error) = self.validator.iter_errors(args).next() else { return Ok(()) };
         let path = error.instance_path().to_string();

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use platform_core::id::ToolName;
+use platform_runtime::report;
 
 use crate::{
     arguments::ArgumentSchema,
@@ -37,7 +38,7 @@ impl Catalog {
             match ArgumentSchema::compile(&spec.schema) {
                 Ok(schema) => drop(built_in.insert(name, Arc::new(CatalogTool { tool, schema }))),
                 Err(error) => {
-                    tracing::error!(tool = %name, error, "host tool left out: its schema is invalid")
+                    tracing::error!(tool = %name, error = report::chain(&error), "host tool left out: its schema is invalid")
                 }
             }
         }

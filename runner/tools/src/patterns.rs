@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use jsonschema::{Draft, PatternOptions};
+use platform_core::invalid::InvalidValue;
 use serde_json::{Map, Value, json};
 
 /// Most bytes of all compiled patterns of a schema, each as often as it is referred to.
@@ -34,7 +35,7 @@ impl TextBudget {
     ///
     /// # Errors
     /// A description that names the path of the pattern which is too much.
-    pub(crate) fn of(schema: &Value) -> Result<Self, String> {
+    pub(crate) fn of(schema: &Value) -> Result<Self, InvalidValue> {
         let mut measure = PatternMeasure { root: schema, sizes: BTreeMap::new(), total: 0, visited: 0 };
         measure.visit(schema, "", 0)?;
         let total = measure.total;
@@ -45,12 +46,13 @@ impl TextBudget {
     ///
     /// # Errors
     /// A description of what is too long.
-    pub(crate) fn check(self, args: &Value) -> Result<(), String> {
+    pub(crate) fn check(self, args: &Value) -> Result<(), InvalidValue> {
         let bytes = text_bytes(args);
         match self.0 {
             Some(most) if bytes > most => Err(format!(
                 "`args` has {bytes} bytes of text, at most {most} are checked with the patterns of this tool"
-            )),
+            )
+            .into()),
             _ => Ok(()),
         }
     }
@@ -64,10 +66,10 @@ struct PatternMeasure<'s> {
 }
 
 impl<'s> PatternMeasure<'s> {
-    fn visit(&mut self, schema: &'s Value, path: &str, depth: usize) -> Result<(), String> {
+    fn visit(&mut self, schema: &'s Value, path: &str, depth: usize) -> Result<(), InvalidValue> {
         self.visited += 1;
         if self.visited > MAX_VISITED || depth > MAX_DEPTH {
-            return Err(format!("its schema at {path} is too large, written out"));
+            return Err(format!("its schema at {path} is too large, written out").into());
         }
         match schema {
             Value::Object(members) => {
@@ -81,7 +83,13 @@ impl<'s> PatternMeasure<'s> {
         }
     }
 
-    fn keyword(&mut self, name: &'s str, value: &'s Value, path: &str, depth: usize) -> Result<(), String> {
+    fn keyword(
+        &mut self,
+        name: &'s str,
+        value: &'s Value,
+        path: &str,
+        depth: usize,
+    ) -> Result<(), InvalidValue> {
         let at = format!("{path}/{name}");
         match value {
             Value::String(pattern) if name == "pattern" => self.add(pattern, &at),
@@ -103,15 +111,22 @@ impl<'s> PatternMeasure<'s> {
         }
     }
 
-    fn named(&mut self, members: &'s Map<String, Value>, path: &str, depth: usize) -> Result<(), String> {
+    fn named(
+        &mut self,
+        members: &'s Map<String, Value>,
+        path: &str,
+        depth: usize,
+    ) -> Result<(), InvalidValue> {
         members.iter().try_for_each(|(name, schema)| self.visit(schema, &format!("{path}/{name}"), depth + 1))
     }
 
-    fn add(&mut self, pattern: &'s str, path: &str) -> Result<(), String> {
+    fn add(&mut self, pattern: &'s str, path: &str) -> Result<(), InvalidValue> {
         let size = match self.sizes.get(pattern) {
             Some(size) => *size,
             None if self.sizes.len() == MAX_PATTERNS => {
-                return Err(format!("its schema at {path} has more than {MAX_PATTERNS} different patterns"));
+                return Err(
+                    format!("its schema at {path} has more than {MAX_PATTERNS} different patterns").into()
+                );
             }
             None => {
                 let fits = SIZES.into_iter().find(|size| compiles(pattern, *size));
@@ -122,7 +137,9 @@ impl<'s> PatternMeasure<'s> {
         };
         self.total += size;
         if self.total > MAX_COMPILED {
-            return Err(format!("its patterns take more than {MAX_COMPILED} bytes, with that at {path}"));
+            return Err(
+                format!("its patterns take more than {MAX_COMPILED} bytes, with that at {path}").into()
+            );
         }
         Ok(())
     }
@@ -174,7 +191,7 @@ mod tests {
             (with(&json!({ "a": { "patternProperties": { "(?=x)": {} } } })), "/patternProperties/(?=x)"),
             (json!({ "$ref": "#" }), "too large, written out"),
         ] {
-            let error = TextBudget::of(&schema).unwrap_err();
+            let error = TextBudget::of(&schema).unwrap_err().to_string();
             assert!(error.contains(path), "{path}: {error}");
         }
         for schema in [
@@ -190,7 +207,7 @@ mod tests {
     fn texts_are_bounded_by_what_patterns_cost() {
         let args = |bytes: usize| json!({ "a": ["x".repeat(bytes)] });
         let costly = TextBudget::of(&with(&json!({ "a": { "pattern": "^(x[a-z]){2000}$" } }))).unwrap();
-        let error = costly.check(&args(1 << 20)).unwrap_err();
+        let error = costly.check(&args(1 << 20)).unwrap_err().to_string();
         assert!(error.contains("1048577 bytes of text"), "{error}");
         assert_eq!(costly.check(&args(1000)), Ok(()), "the control");
         for cheap in [json!({ "pattern": "^[a-z]+$" }), json!({ "type": "string" })] {

@@ -124,8 +124,8 @@ fn invalid(variable: &'static str, problem: impl ToString) -> InvalidSetting {
 mod tests {
     use super::*;
 
-    fn read<const N: usize>(variables: [(&str, &str); N]) -> Result<SyncSettings, String> {
-        SyncSettings::read(&Environment::from(variables)).map_err(|error| error.to_string())
+    fn read<const N: usize>(variables: [(&str, &str); N]) -> Result<SyncSettings, InvalidSetting> {
+        SyncSettings::read(&Environment::from(variables))
     }
 
     #[test]
@@ -134,7 +134,7 @@ mod tests {
         assert_eq!((settings.period.as_secs(), settings.branch.as_str()), (300, "main"));
         assert_eq!(settings.root, PathBuf::from("/repo"));
         assert!(settings.credential.is_none() && settings.depth == CloneDepth::default());
-        assert!(read([]).unwrap_err().starts_with("GITSYNC_REPO: "));
+        assert!(read([]).unwrap_err().to_string().starts_with("GITSYNC_REPO: "));
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             (name::PERIOD, "0s"),
             (name::SYNC_TIMEOUT, "soon"),
         ] {
-            let error = read([url, (variable, value)]).unwrap_err();
+            let error = read([url, (variable, value)]).unwrap_err().to_string();
             assert!(error.starts_with(&format!("{variable}: ")), "{error}");
         }
         assert_eq!(read([url, (name::DEPTH, "0")]).unwrap().depth, CloneDepth::Full, "control");

@@ -139,8 +139,8 @@ async fn served(world: &World) -> Vec<ServedRequest> {
 
 /// Returns the calls that the journal has as sent, with their ids, once none is in flight.
 async fn sent_calls(world: &World) -> Vec<(String, SentCall)> {
-    let health = || async { world.control.health().await.map_err(|error| error.to_string()) };
-    let is_idle = |health: &Result<Health, String>| health.as_ref().is_ok_and(|health| health.in_flight == 0);
+    let health = || async { world.control.health().await };
+    let is_idle = |health: &Result<Health, _>| health.as_ref().is_ok_and(|health| health.in_flight == 0);
     eventually_within(SETTLED_TIMEOUT, "no call is in flight", health, is_idle).await.unwrap();
     let journal = world.journal().await;
     let is_sent = |record: &ExchangeRecord| record.kind == Kind::Model && record.outcome != Outcome::Refused;

@@ -1,5 +1,6 @@
 //! Reads a single setting, applies its default, checks it, and describes it for the schema.
 
+use platform_core::invalid::InvalidValue;
 use serde_json::json;
 use toml::de::DeValue;
 
@@ -154,14 +155,14 @@ impl<'a> Field<'_, 'a> {
     }
 
     /// Returns `value`, or the reason why its amount is out of range.
-    fn check_bounds<T: Value>(&self, value: T) -> Result<T, String> {
+    fn check_bounds<T: Value>(&self, value: T) -> Result<T, InvalidValue> {
         let Some(((least, most), amount)) = self.bounds::<T>().zip(value.amount()) else { return Ok(value) };
         if (least..=most).contains(&amount) {
             return Ok(value);
         }
         let not_unlimited = if amount == 0 { "; zero does not mean unlimited" } else { "" };
         let [amount, least, most] = [amount, least, most].map(T::in_words);
-        Err(format!("{amount} is out of range: expected {least} to {most}{not_unlimited}"))
+        Err(format!("{amount} is out of range: expected {least} to {most}{not_unlimited}").into())
     }
 
     /// Returns `schema` with the setting's bounds. Sizes and times are strings, so their schema can only state whether
@@ -198,7 +199,7 @@ impl<'a> Field<'_, 'a> {
         self.section.reader.describe(FieldDoc { key: self.key(), doc, schema: Some(schema) });
     }
 
-    fn report_at(&self, value: &toml::Spanned<DeValue<'_>>, problem: String) {
+    fn report_at(&self, value: &toml::Spanned<DeValue<'_>>, problem: impl ToString) {
         self.section.reader.record_error(self.section.origin(value), &self.key(), problem);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use platform_core::invalid::InvalidValue;
 use serde_json::json;
 
 use super::{
@@ -15,7 +16,7 @@ impl Section<'_> {
         &self,
         name: &'static str,
         doc: &'static str,
-        check: impl Fn(&str, &T) -> Result<(), String>,
+        check: impl Fn(&str, &T) -> Result<(), InvalidValue>,
     ) -> BTreeMap<String, T> {
         let key = join(&self.key, name);
         let schema = json!({ "type": "object", "additionalProperties": T::schema(), "default": {} });

@@ -180,8 +180,12 @@ impl<'a> Reader<'a> {
         reader
     }
 
-    pub(super) fn record_error(&self, origin: Origin, key: &str, problem: String) {
-        self.errors.borrow_mut().push(ConfigError { origin, key: key.to_owned(), problem });
+    pub(super) fn record_error(&self, origin: Origin, key: &str, problem: impl ToString) {
+        self.errors.borrow_mut().push(ConfigError {
+            origin,
+            key: key.to_owned(),
+            problem: problem.to_string(),
+        });
     }
 
     pub(super) fn describe(&self, field: FieldDoc) {
@@ -337,13 +341,13 @@ impl<'a> Section<'a> {
     }
 
     /// Reports that the value of `name` is wrong for a reason that its type cannot check.
-    pub fn reject(&self, name: &str, problem: String) {
+    pub fn reject(&self, name: &str, problem: impl ToString) {
         let offset = self.entry(name).map_or(self.offset, |value| value.span().start);
         self.reader.record_error(self.reader.text.origin(offset), &join(&self.key, name), problem);
     }
 
     /// Reports that this section is not allowed, or not under this name.
-    pub fn reject_itself(&self, problem: String) {
+    pub fn reject_itself(&self, problem: impl ToString) {
         self.reader.record_error(self.reader.text.origin(self.offset), &self.key, problem);
     }
 

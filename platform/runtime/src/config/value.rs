@@ -7,6 +7,7 @@ use platform_core::{
     connection::ConnectionProvider,
     credits::{Credits, Markup},
     id::{AccountId, AgentId, ExternalId, GatewayId, InstallationId, ModelName, ToolName},
+    invalid::InvalidValue,
     limit::{ByteSize, Millis},
     money::NanoDollars,
 };
@@ -42,19 +43,19 @@ pub trait Value: Sized {
     ///
     /// # Errors
     /// A description of what is wrong.
-    fn from_text(text: &str) -> Result<Self, String>;
+    fn from_text(text: &str) -> Result<Self, InvalidValue>;
 
     /// Parses a value from the file.
     ///
     /// # Errors
     /// A description of what is wrong.
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
         match value {
             DeValue::String(text) => Self::from_text(text),
             other => {
                 let example =
                     Self::EXAMPLE.map(|example| format!(" such as \"{example}\"")).unwrap_or_default();
-                Err(format!("expected a string{example}, found {}", kind(other)))
+                Err(format!("expected a string{example}, found {}", kind(other)).into())
             }
         }
     }
@@ -79,8 +80,8 @@ pub(crate) const fn kind(value: &DeValue<'_>) -> &'static str {
     }
 }
 
-fn parse<T: FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: T::Err| error.to_string())
+fn parse<T: FromStr<Err: ToString>>(text: &str) -> Result<T, InvalidValue> {
+    text.parse().map_err(InvalidValue::of)
 }
 
 macro_rules! written_as_text {
@@ -98,7 +99,7 @@ macro_rules! written_as_text {
                 Self(amount).to_string()
             }
             )?
-            fn from_text(text: &str) -> Result<Self, String> {
+            fn from_text(text: &str) -> Result<Self, InvalidValue> {
                 parse(text)
             }
             fn schema() -> serde_json::Value {
@@ -118,13 +119,15 @@ macro_rules! written_as_integer {
             fn amount(&self) -> Option<u64> {
                 Some((*self).into())
             }
-            fn from_text(text: &str) -> Result<Self, String> {
-                text.parse().map_err(|_error| format!("expected a whole number from {} to {}, found `{text}`", Self::MIN, Self::MAX))
+            fn from_text(text: &str) -> Result<Self, InvalidValue> {
+                text.parse().map_err(|_error| {
+                    format!("expected a whole number from {} to {}, found `{text}`", Self::MIN, Self::MAX).into()
+                })
             }
-            fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+            fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
                 match value {
                     DeValue::Integer(number) if number.radix() == 10 => Self::from_text(number.as_str()),
-                    other => Err(format!("expected a decimal whole number, found {}", kind(other))),
+                    other => Err(format!("expected a decimal whole number, found {}", kind(other)).into()),
                 }
             }
             fn schema() -> serde_json::Value {
@@ -141,12 +144,12 @@ macro_rules! written_as_integer {
 macro_rules! written_as_word {
     ($type:ty { $($variant:ident: $word:literal),+ $(,)? }) => {
         impl $crate::config::Value for $type {
-            fn from_text(text: &str) -> Result<Self, String> {
+            fn from_text(text: &str) -> Result<Self, platform_core::invalid::InvalidValue> {
                 match text {
                     $($word => Ok(Self::$variant),)+
                     other => {
                         let words = [$(concat!("`", $word, "`")),+].join(" or ");
-                        Err(format!("expected {words}, found `{other}`"))
+                        Err(format!("expected {words}, found `{other}`").into())
                     }
                 }
             }
@@ -183,16 +186,16 @@ written_as_integer!(u16: 0xffff, u32: 0xffff_ffff, u64: u64::MAX);
 impl Value for Markup {
     const EXAMPLE: Option<&'static str> = Some("1.25");
 
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         parse(text)
     }
     /// Parses the digits of a number as they are written: a float would round some.
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
         match value {
             DeValue::String(text) => Self::from_text(text),
             DeValue::Float(number) => Self::from_text(number.as_str()),
             DeValue::Integer(number) if number.radix() == 10 => Self::from_text(number.as_str()),
-            other => Err(format!("expected a decimal number such as 1.25, found {}", kind(other))),
+            other => Err(format!("expected a decimal number such as 1.25, found {}", kind(other)).into()),
         }
     }
     fn schema() -> serde_json::Value {
@@ -204,16 +207,17 @@ impl Value for Markup {
 }
 
 impl Value for Credits {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         let credits = text.parse().ok().map(Self).filter(Self::is_representable);
         credits.ok_or_else(|| {
             format!("expected a whole number of credits from -{0} to {0}, found `{text}`", Self::GREATEST)
+                .into()
         })
     }
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
         match value {
             DeValue::Integer(number) if number.radix() == 10 => Self::from_text(number.as_str()),
-            other => Err(format!("expected a decimal whole number, found {}", kind(other))),
+            other => Err(format!("expected a decimal whole number, found {}", kind(other)).into()),
         }
     }
     fn schema() -> serde_json::Value {
@@ -225,13 +229,13 @@ impl Value for Credits {
 }
 
 impl Value for bool {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_error| format!("expected `true` or `false`, found `{text}`"))
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(|_error| format!("expected `true` or `false`, found `{text}`").into())
     }
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
         match value {
             DeValue::Boolean(value) => Ok(*value),
-            other => Err(format!("expected `true` or `false`, found {}", kind(other))),
+            other => Err(format!("expected `true` or `false`, found {}", kind(other)).into()),
         }
     }
     fn schema() -> serde_json::Value {
@@ -245,9 +249,9 @@ impl Value for bool {
 impl Value for SocketAddr {
     const EXAMPLE: Option<&'static str> = Some("127.0.0.1:8080");
 
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         text.parse().map_err(|_error| {
-            format!("expected an address and a port such as `127.0.0.1:8080`, found `{text}`")
+            format!("expected an address and a port such as `127.0.0.1:8080`, found `{text}`").into()
         })
     }
     fn schema() -> serde_json::Value {
@@ -259,9 +263,13 @@ impl Value for SocketAddr {
 }
 
 impl Value for PathBuf {
-    fn from_text(text: &str) -> Result<Self, String> {
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
         let path = Self::from(text);
-        if path.is_absolute() { Ok(path) } else { Err(format!("expected an absolute path, found `{text}`")) }
+        if path.is_absolute() {
+            Ok(path)
+        } else {
+            Err(format!("expected an absolute path, found `{text}`").into())
+        }
     }
     fn schema() -> serde_json::Value {
         json!({ "type": "string", "pattern": "^/" })

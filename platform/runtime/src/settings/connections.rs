@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::{connection::ConnectionProvider, limit::Millis, name};
+use platform_core::{connection::ConnectionProvider, invalid::InvalidValue, limit::Millis, name};
 use serde::{Deserialize, Serialize};
 
 use super::{SectionName, ServiceUrl};
@@ -105,11 +105,11 @@ impl ConnectionSettings {
 }
 
 impl KeyFile {
-    fn parse(text: &str, directory: Option<PathBuf>) -> Result<Self, String> {
+    fn parse(text: &str, directory: Option<PathBuf>) -> Result<Self, InvalidValue> {
         if Path::new(text).is_absolute() {
             Ok(Self::Path(text.into()))
         } else if text.is_empty() || text.contains('/') {
-            Err(format!("expected an absolute path, or the name of a credential, found `{text}`"))
+            Err(format!("expected an absolute path, or the name of a credential, found `{text}`").into())
         } else {
             Ok(Self::Credential { name: text.to_owned(), directory })
         }
@@ -170,11 +170,9 @@ fn read_provider(name: &str, section: &Section<'_>) -> Option<(ConnectionProvide
     ))
 }
 
-fn parse_url(text: &str) -> Result<ServiceUrl, String> {
+fn parse_url(text: &str) -> Result<ServiceUrl, InvalidValue> {
     if text.contains('@') {
-        return Err(
-            "it has a user or a password: the client's secret goes into client_secret_file".to_owned()
-        );
+        return Err("it has a user or a password: the client's secret goes into client_secret_file".into());
     }
     ServiceUrl::parse(text)
 }
@@ -183,14 +181,14 @@ fn parse_url(text: &str) -> Result<ServiceUrl, String> {
 mod tests {
     use super::*;
     use crate::{
-        config::{Environment, Sources},
+        config::{ConfigErrors, Environment, Sources},
         settings::Settings,
     };
 
-    fn read(text: &str, environment: Environment) -> Result<ConnectionSettings, String> {
+    fn read(text: &str, environment: Environment) -> Result<ConnectionSettings, ConfigErrors> {
         let file = Some(("s.toml".into(), text.to_owned()));
         let settings = Settings::read(&Sources { file, environment, ..Sources::default() });
-        settings.map(|settings| settings.connections).map_err(|error| error.to_string())
+        settings.map(|settings| settings.connections)
     }
 
     #[test]
@@ -206,7 +204,7 @@ mod tests {
             let found = found.path();
             assert_eq!(found.as_deref().map_err(|name| *name), path.map(Path::new), "{file}");
         }
-        let relative = read("[connections]\nkey_file = './k'", unit()).unwrap_err();
+        let relative = read("[connections]\nkey_file = './k'", unit()).unwrap_err().to_string();
         assert!(relative.contains("absolute path"), "{relative}");
         assert_eq!(read("", unit()).unwrap().key_file, None, "a file without the section is complete");
     }
@@ -234,7 +232,7 @@ mod tests {
             ("[connections]\nrefresh_timeout = '26s'", "refresh_timeout"),
             ("[connections]\nrefresh_timeout = '0s'", "refresh_timeout"),
         ] {
-            let errors = read(section, Environment::default()).unwrap_err();
+            let errors = read(section, Environment::default()).unwrap_err().to_string();
             assert!(errors.contains(problem), "{section}: {errors}");
         }
         assert!(

@@ -2,6 +2,8 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
+use platform_core::invalid::InvalidValue;
+
 use super::{BaseUrl, Scheme};
 use crate::config::Section;
 
@@ -132,22 +134,24 @@ impl ServiceUrl {
     ///
     /// # Errors
     /// A description of the error.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
         if text.contains('@') {
-            return Err("it has a user or a password; the token goes into github.token_file".to_owned());
+            return Err("it has a user or a password; the token goes into github.token_file".into());
         }
         let start = text.find("://").map_or(0, |at| at + "://".len());
         let end = text[start..].find('/').map_or(text.len(), |at| start + at);
         let base = BaseUrl::parse(&text[..end])?;
         let base = BaseUrl { host: base.host.to_ascii_lowercase(), ..base };
         if base.scheme == Scheme::Http && !is_loopback(&base.host) {
-            return Err(format!("tokens would be sent to {} in clear: use https://", base.host));
+            return Err(format!("tokens would be sent to {} in clear: use https://", base.host).into());
         }
         let path = text[end..].trim_end_matches('/');
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         let is_odd = |part: &str| part.is_empty() || part == "." || part == "..";
         if path.len() > MAX_PATH || !path.bytes().all(is_plain) || path.split('/').skip(1).any(is_odd) {
-            return Err(format!("its path has characters other than letters, digits and `-._~/`: `{text}`"));
+            return Err(
+                format!("its path has characters other than letters, digits and `-._~/`: `{text}`").into()
+            );
         }
         Ok(Self { base, path: path.to_owned() })
     }

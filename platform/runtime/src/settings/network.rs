@@ -2,6 +2,7 @@
 
 use std::{fmt, net::IpAddr, str::FromStr};
 
+use platform_core::invalid::InvalidValue;
 use serde_json::json;
 
 use crate::config::Value;
@@ -87,8 +88,8 @@ impl FromStr for IpNetwork {
 }
 
 impl Value for IpNetwork {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: InvalidNetwork| error.to_string())
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(InvalidValue::of)
     }
 
     fn schema() -> serde_json::Value {

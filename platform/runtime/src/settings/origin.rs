@@ -2,6 +2,7 @@
 
 use std::{fmt, net::SocketAddr, str::FromStr};
 
+use platform_core::invalid::InvalidValue;
 use serde_json::json;
 
 use super::{BaseUrl, Scheme};
@@ -52,8 +53,8 @@ impl FromStr for WebOrigin {
 }
 
 impl Value for WebOrigin {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: InvalidOrigin| error.to_string())
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(InvalidValue::of)
     }
 
     fn schema() -> serde_json::Value {

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use platform_core::invalid::InvalidValue;
+
 use super::query_tokens::{Token, tokens};
 
 /// Placeholder of the matcher of the account.
@@ -109,7 +111,7 @@ impl QueryTemplate {
     ///
     /// # Errors
     /// A description of what is wrong.
-    pub fn parse(text: &str, parameters: BTreeMap<String, ParameterKind>) -> Result<Self, String> {
+    pub fn parse(text: &str, parameters: BTreeMap<String, ParameterKind>) -> Result<Self, InvalidValue> {
         let tokens = tokens(text)?;
         check_selectors(&tokens)?;
         let mut parts: Vec<TemplatePart> = Vec::new();
@@ -127,13 +129,13 @@ impl QueryTemplate {
             });
         }
         if !parts.contains(&TemplatePart::Account) {
-            return Err("the query selects no series of an account: write `metric{$account}`".to_owned());
+            return Err("the query selects no series of an account: write `metric{$account}`".into());
         }
         let is_used = |name: &&String| {
             parts.iter().any(|part| matches!(part, TemplatePart::Parameter(used, _) if used == *name))
         };
         if let Some(unused) = parameters.keys().find(|name| !is_used(name)) {
-            return Err(format!("parameter `{unused}` is not in the query"));
+            return Err(format!("parameter `{unused}` is not in the query").into());
         }
         Ok(Self { parts, parameters })
     }
@@ -207,7 +209,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Checks that each selector begins with the account, and that no placeholder of the account stands elsewhere.
-fn check_selectors(tokens: &[Token<'_>]) -> Result<(), String> {
+fn check_selectors(tokens: &[Token<'_>]) -> Result<(), InvalidValue> {
     let sign = |at: usize| match tokens.get(at) {
         Some(Token::Sign(sign)) => *sign,
         _ => "",
@@ -218,18 +220,18 @@ fn check_selectors(tokens: &[Token<'_>]) -> Result<(), String> {
         match *token {
             Token::Sign("{") => {
                 if tokens.get(at + 1) != Some(&Token::Placeholder(ACCOUNT)) {
-                    return Err("a selector does not begin with `{$account`".to_owned());
+                    return Err("a selector does not begin with `{$account`".into());
                 }
                 if !matches!(sign(at + 2), "," | "}") {
-                    return Err("after `$account` a comma has to stand, or the selector's end".to_owned());
+                    return Err("after `$account` a comma has to stand, or the selector's end".into());
                 }
                 is_in_selector = true;
                 at += 1;
             }
             Token::Sign("}") => is_in_selector = false,
-            Token::Placeholder(ACCOUNT) => return Err("`$account` stands outside of a selector".to_owned()),
+            Token::Placeholder(ACCOUNT) => return Err("`$account` stands outside of a selector".into()),
             Token::Placeholder(name) if is_in_selector && !matches!(sign(at.wrapping_sub(1)), "=" | "!=") => {
-                return Err(format!("`${name}` in a selector has to stand after `=` or `!=`"));
+                return Err(format!("`${name}` in a selector has to stand after `=` or `!=`").into());
             }
             Token::Word(word)
                 if LABEL_LISTS.contains(&word.to_lowercase().as_str()) && sign(at + 1) == "(" =>
@@ -246,7 +248,7 @@ fn check_selectors(tokens: &[Token<'_>]) -> Result<(), String> {
 }
 
 /// Checks that a word is not a metric without a selector.
-fn check_word(word: &str, next: Option<&Token<'_>>) -> Result<(), String> {
+fn check_word(word: &str, next: Option<&Token<'_>>) -> Result<(), InvalidValue> {
     let is_keyword = |word: &str| WORDS.contains(&word.to_lowercase().as_str());
     let is_list = |word: &str| LABEL_LISTS.contains(&word.to_lowercase().as_str());
     let is_aggregation = AGGREGATIONS.contains(&word.to_lowercase().as_str());
@@ -254,7 +256,7 @@ fn check_word(word: &str, next: Option<&Token<'_>>) -> Result<(), String> {
         Some(Token::Sign("(" | "{")) => Ok(()),
         Some(Token::Word(next)) if is_list(next) && is_aggregation => Ok(()),
         _ if is_keyword(word) || is_list(word) => Ok(()),
-        _ => Err(format!("`{word}` selects series of all accounts: write `{word}{{$account}}`")),
+        _ => Err(format!("`{word}` selects series of all accounts: write `{word}{{$account}}`").into()),
     }
 }
 
@@ -307,8 +309,9 @@ mod tests {
             ("up{$account, model=$model, x=\"}", "a string has no end"),
             ("offset{$account, model=$model} BY (x) and up BY", "selects series"),
         ] {
-            let error =
-                QueryTemplate::parse(text, parameters(&[("model", ParameterKind::Text)])).unwrap_err();
+            let error = QueryTemplate::parse(text, parameters(&[("model", ParameterKind::Text)]))
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(problem), "{text}: {error}");
         }
     }

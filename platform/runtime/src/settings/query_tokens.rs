@@ -1,5 +1,7 @@
 //! Splits a template of PromQL into tokens.
 
+use platform_core::invalid::InvalidValue;
+
 /// Token of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'t> {
@@ -11,25 +13,25 @@ pub(super) enum Token<'t> {
 }
 
 /// Splits a template.
-pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, String> {
+pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, InvalidValue> {
     let mut tokens = Vec::new();
     let mut rest = text.trim_start();
     while let Some(first) = rest.chars().next() {
         let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let name = |text: &str| text.find(|c| !is_name(c)).unwrap_or(text.len());
         let length = match first {
-            '#' => return Err("it has a comment".to_owned()),
+            '#' => return Err("it has a comment".into()),
             '$' => 1 + name(&rest[1..]),
             '"' | '\'' | '`' => text_length(rest, first)?,
             c if c.is_ascii_digit() => number_length(rest),
             c if is_name(c) => rest.find(|c| !is_name(c) && c != ':').unwrap_or(rest.len()),
             c if c.is_ascii() => c.len_utf8(),
-            c => return Err(format!("`{}` is not a sign of PromQL", c.escape_default())),
+            c => return Err(format!("`{}` is not a sign of PromQL", c.escape_default()).into()),
         };
         let (token, left) = rest.split_at(length);
         tokens.push(match first {
             '$' if length > 1 => Token::Placeholder(&token[1..]),
-            '$' => return Err("`$` stands alone".to_owned()),
+            '$' => return Err("`$` stands alone".into()),
             '"' | '\'' | '`' => Token::Text(token),
             c if c.is_ascii_digit() => Token::Number(token),
             c if is_name(c) => Token::Word(token),
@@ -52,7 +54,7 @@ fn number_length(text: &str) -> usize {
 }
 
 /// Returns the length of the string at the beginning of `text`.
-pub(super) fn text_length(text: &str, quote: char) -> Result<usize, String> {
+pub(super) fn text_length(text: &str, quote: char) -> Result<usize, InvalidValue> {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {
         if is_escaped {
@@ -63,7 +65,7 @@ pub(super) fn text_length(text: &str, quote: char) -> Result<usize, String> {
             return Ok(at + c.len_utf8());
         }
     }
-    Err("a string has no end".to_owned())
+    Err("a string has no end".into())
 }
 
 /// Joins signs that stand together, such as `>=` and `=~`, because a space between them would be an error.

@@ -2,7 +2,7 @@
 
 use std::{net::IpAddr, path::PathBuf};
 
-use platform_core::name;
+use platform_core::{invalid::InvalidValue, name};
 
 use super::upstream::{BaseUrl, Scheme};
 use crate::config::Section;
@@ -27,6 +27,7 @@ impl Telemetry {
         const TRACE_URL: &str = "trace_url";
         let passed_over =
             section.variable(name::env::OTEL_EXPORTER_OTLP_ENDPOINT).and_then(|url| check(url).err());
+        let passed_over = passed_over.map(|fault| fault.to_string());
         let mut endpoint = section.field(
             ENDPOINT,
             "Scheme, host and port of an OpenTelemetry collector, to which `sluice` exports runs and their calls by OTLP over HTTP; no traces if absent.",
@@ -53,7 +54,7 @@ impl Telemetry {
 }
 
 /// Checks that an address leads to a trace of a run: otherwise returns the reason.
-fn check_trace_url(url: &str) -> Result<(), String> {
+fn check_trace_url(url: &str) -> Result<(), InvalidValue> {
     const TRACE: &str = "{trace}";
     let start = url.find("://").map_or(0, |at| at + "://".len());
     let end = url[start..].find(['/', '?', '#']).map_or(url.len(), |at| start + at);
@@ -62,23 +63,23 @@ fn check_trace_url(url: &str) -> Result<(), String> {
     let is_local =
         base.host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback()) || base.host == "localhost";
     if base.scheme == Scheme::Http && !is_local {
-        return Err(format!("people would open {} without TLS: use https://", base.host));
+        return Err(format!("people would open {} without TLS: use https://", base.host).into());
     }
     let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"\"'<>\\`".contains(&byte);
     if path.matches(TRACE).count() != 1
         || !path.replace(TRACE, "").bytes().all(|byte| is_plain(byte) && !b"{}".contains(&byte))
     {
-        return Err(format!("its path does not have `{TRACE}` once, beside plain characters: `{url}`"));
+        return Err(format!("its path does not have `{TRACE}` once, beside plain characters: `{url}`").into());
     }
     Ok(())
 }
 
 /// Checks that traces can be sent to a collector at `url`; otherwise returns the reason.
-fn check(url: &str) -> Result<(), String> {
+fn check(url: &str) -> Result<(), InvalidValue> {
     match BaseUrl::parse(url)?.scheme {
         Scheme::Http => Ok(()),
         Scheme::Https => {
-            Err("TLS is not spoken here: run a collector on this host, and have it pass on".to_owned())
+            Err("TLS is not spoken here: run a collector on this host, and have it pass on".into())
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use platform_core::limit::Millis;
+use platform_core::{invalid::InvalidValue, limit::Millis};
 
 use super::{
     BaseUrl, Scheme,
@@ -99,10 +99,10 @@ fn read_template(name: &str, section: &Section<'_>) -> Option<(String, MetricTem
     Some((name.to_owned(), MetricTemplate { description, query }))
 }
 
-fn read_parameter(text: &str) -> Result<(String, ParameterKind), String> {
+fn read_parameter(text: &str) -> Result<(String, ParameterKind), InvalidValue> {
     let (name, kind) = text.split_once(':').ok_or_else(|| format!("`{text}` is not NAME:KIND"))?;
     if !is_name(name) || name == "account" {
-        return Err(format!("`{name}` cannot be the name of a parameter"));
+        return Err(format!("`{name}` cannot be the name of a parameter").into());
     }
     let known = ParameterKind::ALL.into_iter().find(|known| known.word() == kind);
     let kind = known.ok_or_else(|| format!("`{kind}` is not a kind: use text, integer or duration"))?;

@@ -188,7 +188,8 @@ fn read_stdio(section: &Section<'_>, image: Option<Image>) -> Option<StdioServer
     let command: Vec<String> = section.field("command", doc).list_or(vec![]);
     let doc = "Variables of the program. None that holds a secret.";
     let environment = section.values("environment", doc, |name, value: &String| {
-        literal_error(name, value).map_or(Ok(()), |problem| Err(problem.replace("an agent", "a server")))
+        literal_error(name, value)
+            .map_or(Ok(()), |problem| Err(problem.replace("an agent", "a server").into()))
     });
     let doc = "Docker's network of the container, which must exist. A server on a network can send elsewhere whatever agents give it.";
     let network: String = section.field("network", doc).or(NO_NETWORK.to_owned());
@@ -258,12 +259,15 @@ impl ServerTransport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{config::Sources, settings::Settings};
+    use crate::{
+        config::{ConfigErrors, Sources},
+        settings::Settings,
+    };
 
-    fn read(text: &str) -> Result<BTreeMap<ToolServerName, ToolServer>, String> {
+    fn read(text: &str) -> Result<BTreeMap<ToolServerName, ToolServer>, ConfigErrors> {
         let file = Some(("s.toml".into(), text.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() });
-        settings.map(|settings| settings.tools.servers).map_err(|error| error.to_string())
+        settings.map(|settings| settings.tools.servers)
     }
 
     const MEMORY: &str = "[tools.servers.memory]\nimage = 'i:1'\ncommand = ['node', 'x.js']\n";
@@ -308,7 +312,7 @@ mod tests {
                 "share",
             ),
         ] {
-            let error = read(&text).unwrap_err();
+            let error = read(&text).unwrap_err().to_string();
             assert!(error.contains(problem), "{problem}: {error}");
         }
         // The control: the same entries with nothing wrong.

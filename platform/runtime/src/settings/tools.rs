@@ -122,12 +122,12 @@ fn read_approval_timeout(section: &Section<'_>) -> Millis {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Sources;
+    use crate::config::{ConfigErrors, Sources};
 
-    fn read(text: &str) -> Result<Tools, String> {
+    fn read(text: &str) -> Result<Tools, ConfigErrors> {
         let file = Some(("s.toml".into(), text.to_owned()));
         let settings = Settings::read(&Sources { file, ..Sources::default() });
-        settings.map(|settings| settings.tools).map_err(|error| error.to_string())
+        settings.map(|settings| settings.tools)
     }
 
     #[test]
@@ -145,7 +145,7 @@ mod tests {
         for (timeout, is_taken) in [("0s", false), ("1s", true), ("10m", true), ("601s", false)] {
             let read = read(&format!("[tools]\napproval_timeout = '{timeout}'"));
             assert_eq!(read.is_ok(), is_taken, "{timeout}: {read:?}");
-            assert!(is_taken || read.unwrap_err().contains("approval_timeout"), "{timeout}");
+            assert!(is_taken || read.unwrap_err().to_string().contains("approval_timeout"), "{timeout}");
         }
     }
 }

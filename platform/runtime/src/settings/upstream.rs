@@ -3,6 +3,7 @@
 use std::{net::Ipv6Addr, path::PathBuf};
 
 use platform_core::{
+    invalid::InvalidValue,
     limit::{self, Millis},
     name,
 };
@@ -113,12 +114,14 @@ impl BaseUrl {
     ///
     /// # Errors
     /// A description of the error.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        let invalid =
-            || format!("not a base URL: expected `http://host:port` or `https://host:port`, found `{text}`");
+    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
+        let invalid = || {
+            let expected = "`http://host:port` or `https://host:port`";
+            InvalidValue::from(format!("not a base URL: expected {expected}, found `{text}`"))
+        };
         if text.contains('@') {
             return Err(
-                "not a base URL: it has a user or a password; the key goes into upstream.key_file".to_owned()
+                "not a base URL: it has a user or a password; the key goes into upstream.key_file".into()
             );
         }
         let (scheme, rest) = match text.split_once("://") {

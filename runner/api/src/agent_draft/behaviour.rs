@@ -8,7 +8,7 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use platform_core::id::AgentId;
+use platform_core::{id::AgentId, invalid::InvalidValue};
 use runner_engine::agent_data::{MAX_BEHAVIOUR_FILE, read_behaviour_file};
 use runner_model::behaviour::BehaviourFile;
 use serde::{Deserialize, Serialize};
@@ -91,20 +91,23 @@ impl BehaviourView {
             Ok(before) => {
                 Self { diff: Some(unified_diff(&before, text, &path)), path: Some(path), problem: None }
             }
-            Err(problem) => Self { path: Some(path), diff: None, problem: Some(problem) },
+            Err(fault) => Self { path: Some(path), diff: None, problem: Some(fault.to_string()) },
         }
     }
 }
 
 /// Returns the present text of the file, empty if the file does not exist; or why it cannot have the text `after`.
-fn change(dir: &Path, file: BehaviourFile, after: &str) -> Result<String, String> {
+fn change(dir: &Path, file: BehaviourFile, after: &str) -> Result<String, InvalidValue> {
     if after.len() > MAX_BEHAVIOUR_FILE.as_usize() {
         return Err(format!(
             "the text is larger than {MAX_BEHAVIOUR_FILE}: shorten it, agents put it into each prompt"
-        ));
+        )
+        .into());
     }
     if let Some(character) = after.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t' | '\r')) {
-        return Err(format!("the text has the control character {}: remove it", character.escape_default()));
+        return Err(
+            format!("the text has the control character {}: remove it", character.escape_default()).into()
+        );
     }
-    read_behaviour_file(dir, file).map(Option::unwrap_or_default).map_err(|error| error.to_string())
+    read_behaviour_file(dir, file).map(Option::unwrap_or_default).map_err(InvalidValue::of)
 }

@@ -1,20 +1,21 @@
 //! Writes an entry of an agent in TOML, and puts it into the text of a configuration file.
 
-use platform_core::id::AgentId;
+use platform_core::{id::AgentId, invalid::InvalidValue};
 use serde_json::{Map, Value};
 
 /// Returns the entry in TOML.
 ///
 /// # Errors
 /// A setting with a name or value that TOML has no form for, in words.
-pub(super) fn entry_text(agent: &AgentId, settings: &Map<String, Value>) -> Result<String, String> {
+pub(super) fn entry_text(agent: &AgentId, settings: &Map<String, Value>) -> Result<String, InvalidValue> {
     let mut text = format!("[agents.\"{agent}\"]\n");
     for (key, value) in settings {
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
         if key.is_empty() || !key.bytes().all(is_name) {
             return Err(format!(
                 "`settings`: {key:?} is not the name of a setting: names are of a-z, 0-9 and `_`"
-            ));
+            )
+            .into());
         }
         let value = literal(value).map_err(|problem| format!("`settings.{key}`: {problem}"))?;
         text += &format!("{key} = {value}\n");
@@ -23,19 +24,19 @@ pub(super) fn entry_text(agent: &AgentId, settings: &Map<String, Value>) -> Resu
 }
 
 /// Returns a value in TOML. JSON and TOML write these values alike, except for what is refused here.
-fn literal(value: &Value) -> Result<String, String> {
+fn literal(value: &Value) -> Result<String, InvalidValue> {
     match value {
         Value::Bool(_) => Ok(value.to_string()),
         Value::Number(number) if number.is_i64() => Ok(value.to_string()),
         Value::String(text) if text.chars().any(|c| c.is_control() && c != '\n' && c != '\t') => {
-            Err("a text has a control character".to_owned())
+            Err("a text has a control character".into())
         }
         Value::String(_) => Ok(value.to_string()),
         Value::Array(items) => {
             let items: Result<Vec<_>, _> = items.iter().map(literal).collect();
             Ok(format!("[{}]", items?.join(", ")))
         }
-        _ => Err("expected a text, a whole number, a truth value or a list of these".to_owned()),
+        _ => Err("expected a text, a whole number, a truth value or a list of these".into()),
     }
 }
 

@@ -70,7 +70,7 @@ struct DraftView {
 pub(crate) async fn draft(State(context): State<ApiContext>, request: Request) -> Result<Response, Error> {
     let DraftBody { agent_id, settings } = read_json(request, MAX_BODY).await?;
     let agent = AgentId::parse(&agent_id).map_err(|error| Error::Invalid(format!("`agentId`: {error}")))?;
-    let toml = entry_text(&agent, &settings).map_err(Error::Invalid)?;
+    let toml = entry_text(&agent, &settings).map_err(|fault| Error::Invalid(fault.to_string()))?;
     let configuration = context.configuration().ok_or(Error::Internal)?;
     let view = configuration.draft(&agent, toml).map_err(|error| configuration.unreadable(&error))?;
     Ok(json_response(&view))

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use utoipa::ToSchema;
 
 use crate::{
-    body::MessagePart,
+    body::{MessagePart, OtherPart},
     caller::Caller,
     error::Error,
     runs::{RepositoryBody, derived_run_id, hash_of_value},
@@ -224,7 +224,7 @@ impl MessageBody {
     fn question(&self) -> Result<Question, Error> {
         let mut text = self.content.clone().unwrap_or_default();
         for part in &self.parts {
-            text += &part.text().map_err(|kind| {
+            text += &part.text().map_err(|OtherPart { kind }| {
                 Error::Invalid(format!("the message has a part of type `{kind}`: only text is taken"))
             })?;
         }

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 
 use super::answer::UsageChunk;
 use crate::{
-    body::MessagePart,
+    body::{MessagePart, OtherPart},
     caller::Caller,
     error::Error,
     operation::schemas,
@@ -144,7 +144,7 @@ impl MessageBody {
 }
 
 fn text(part: &MessagePart) -> Result<String, Error> {
-    part.text().map_err(|kind| {
+    part.text().map_err(|OtherPart { kind }| {
         Error::Invalid(format!("`messages`: a part of type `{}`; only text is taken", kind.escape_debug()))
     })
 }

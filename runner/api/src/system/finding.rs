@@ -21,9 +21,11 @@ impl FindingView {
         let mut findings = Vec::new();
         let mut add = |part, found: String, fix| findings.push(Self { part, found, fix });
         match &state.store {
-            Err(reason) => {
-                add("store", reason.clone(), "`sluice doctor` says what the store lacks; or set store.url")
-            }
+            Err(reason) => add(
+                "store",
+                reason.to_string(),
+                "`sluice doctor` says what the store lacks; or set store.url",
+            ),
             Ok(store) if !store.csp_reports.is_empty() => {
                 let reports: u64 = store.csp_reports.iter().map(|report| report.reports).sum();
                 let found =
@@ -35,13 +37,13 @@ impl FindingView {
         if let Err(reason) = &state.docker {
             add(
                 "docker",
-                reason.clone(),
+                reason.to_string(),
                 "start Docker, or set sandbox.docker_socket; `sluice doctor` says more",
             );
         }
         match &state.data_plane {
             Err(reason) => {
-                add("proxy", reason.clone(), "the log of `sluice up` says why the proxy does not answer")
+                add("proxy", reason.to_string(), "the log of `sluice up` says why the proxy does not answer")
             }
             Ok(data_plane) => {
                 let reasons = data_plane.readiness.reasons.iter();

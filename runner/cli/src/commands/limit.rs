@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use platform_core::{
     budget::{Budget, Limit, LimitView},
     control::{AccountBudget, RunState},
+    invalid::InvalidValue,
     money::NanoDollars,
 };
 use platform_runtime::terminal;
@@ -59,11 +60,11 @@ struct NewLimits {
 }
 
 /// Parses the name of a limit as its option spells it.
-fn parse_limit(text: &str) -> Result<Limit, String> {
+fn parse_limit(text: &str) -> Result<Limit, InvalidValue> {
     let name = |limit: Limit| limit.words().replace(' ', "-");
     Limit::ALL.into_iter().find(|limit| name(*limit) == text).ok_or_else(|| {
         let known: Vec<_> = Limit::ALL.into_iter().map(name).collect();
-        format!("limits are: {}", known.join(", "))
+        format!("limits are: {}", known.join(", ")).into()
     })
 }
 
@@ -158,6 +159,6 @@ mod tests {
         for (option, limit) in options.into_iter().zip(Limit::ALL) {
             assert_eq!(parse_limit(option), Ok(limit));
         }
-        assert!(parse_limit("tokens").unwrap_err().contains("total-tokens"));
+        assert!(parse_limit("tokens").unwrap_err().to_string().contains("total-tokens"));
     }
 }

@@ -288,6 +288,6 @@ fn command_line() -> clap::Command {
 
 /// Parses a command line, and returns the error if it is invalid.
 #[cfg(test)]
-pub(crate) fn parses(words: &[String]) -> Result<(), String> {
-    Arguments::try_parse_from(words).map(|_arguments| ()).map_err(|error| error.to_string())
+pub(crate) fn parses(words: &[String]) -> clap::error::Result<()> {
+    Arguments::try_parse_from(words).map(drop)
 }

@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use platform_core::{limit::ByteSize, name, secret::Secret};
+use platform_core::{invalid::InvalidValue, limit::ByteSize, name, secret::Secret};
 use platform_runtime::file;
 
 /// Largest key that is read.
@@ -48,7 +48,7 @@ impl GivenKey {
     ///
     /// # Errors
     /// A text that says what is wrong, and how to give a key.
-    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+    pub(crate) fn read(path: &Path) -> Result<Self, InvalidValue> {
         if path == Path::new("-") {
             let mut text = String::new();
             let read = io::stdin().take(MAX_KEY.0 + 1).read_to_string(&mut text);
@@ -56,8 +56,8 @@ impl GivenKey {
                 Ok(length) if length as u64 <= MAX_KEY.0 => {
                     Self::new(KeyOrigin::StandardInput, Secret::new(text))
                 }
-                Ok(_) => Err(format!("--key-file -: standard input has more than {MAX_KEY}")),
-                Err(error) => Err(format!("--key-file -: cannot read standard input: {error}")),
+                Ok(_) => Err(format!("--key-file -: standard input has more than {MAX_KEY}").into()),
+                Err(error) => Err(format!("--key-file -: cannot read standard input: {error}").into()),
             };
         }
         let text = file::text(path, MAX_KEY)
@@ -69,11 +69,13 @@ impl GivenKey {
     ///
     /// # Errors
     /// If it is empty, or has characters that a header cannot carry.
-    pub(crate) fn new(origin: KeyOrigin, secret: Secret) -> Result<Self, String> {
+    pub(crate) fn new(origin: KeyOrigin, secret: Secret) -> Result<Self, InvalidValue> {
         let key = secret.expose().trim();
         if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             let origin = origin.in_words();
-            return Err(format!("the key from {origin} is empty, or has blanks or characters beyond ASCII"));
+            return Err(
+                format!("the key from {origin} is empty, or has blanks or characters beyond ASCII").into()
+            );
         }
         Ok(Self { origin, secret: Secret::new(key.to_owned()) })
     }
@@ -93,7 +95,7 @@ mod tests {
         let key = |text: &str| GivenKey::new(KeyOrigin::Terminal, Secret::new(text.to_owned()));
         assert_eq!(key(" sk-1\n").unwrap().expose(), "sk-1");
         for unusable in ["", " \n", "sk 1", "sk-1\nsk-2", "sk-ä"] {
-            let problem = key(unusable).unwrap_err();
+            let problem = key(unusable).unwrap_err().to_string();
             assert!(problem.contains("the key from the terminal"), "{unusable:?}: {problem}");
         }
     }

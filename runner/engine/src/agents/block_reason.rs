@@ -169,7 +169,7 @@ fn gateway_reason(agent: &Agent, facts: &HostFacts) -> Option<BlockReason> {
 /// Returns a reason for each image or volume that `agent` needs and Docker lacks.
 fn docker_reasons(agent: &Agent, facts: &HostFacts) -> Vec<BlockReason> {
     match &facts.docker {
-        Err(why) => vec![BlockReason::NoDocker { why: why.clone() }],
+        Err(why) => vec![BlockReason::NoDocker { why: why.to_string() }],
         Ok(missing) => {
             let image = missing.images.get(&agent.image);
             let volumes = agent.volumes.iter().map(|volume| missing.volumes.get(&volume.volume));
@@ -203,6 +203,7 @@ mod tests {
 
     use platform_runtime::{
         config::Sources,
+        report::Reason,
         settings::{DEFAULT_AGENT, Settings},
     };
 
@@ -272,7 +273,7 @@ mod tests {
         );
 
         let docker_unavailable = codes(&HostFacts {
-            docker: Err("start Docker".to_owned()),
+            docker: Err(Reason("start Docker".to_owned())),
             models: Some(vec!["*".to_owned()]),
             gateways: unreachable,
         });

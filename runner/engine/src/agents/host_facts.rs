@@ -13,7 +13,7 @@ use platform_core::{
     id::{AgentId, GatewayId},
 };
 use platform_runtime::{
-    report,
+    report::{self, Reason},
     settings::{Agent, Execution, Image, Settings},
 };
 use runner_control_client::DataPlane;
@@ -40,7 +40,7 @@ pub struct Probes {
 #[derive(Debug)]
 pub struct HostFacts {
     /// Images and volumes that Docker lacks, or the reason why it does not answer.
-    pub(crate) docker: Result<MissingOnDocker, String>,
+    pub(crate) docker: Result<MissingOnDocker, Reason>,
     /// Models that the upstream offers, if it answered.
     pub(crate) models: Option<Vec<String>>,
     /// Gateways that cannot be reached, with the reason.
@@ -72,8 +72,8 @@ impl Probes {
             self.gateways(agents)
         );
         let timed_out =
-            |_elapsed| Err(format!("Docker did not answer within {} s", DOCKER_TIMEOUT.as_secs()));
-        let docker = docker.map_or_else(timed_out, |answer| answer.map_err(|error| report::chain(&error)));
+            |_elapsed| Err(Reason(format!("Docker did not answer within {} s", DOCKER_TIMEOUT.as_secs())));
+        let docker = docker.map_or_else(timed_out, |answer| answer.map_err(|error| Reason::of(&error)));
         HostFacts { docker, models, gateways }
     }
 

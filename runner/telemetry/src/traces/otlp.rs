@@ -95,7 +95,7 @@ impl Collector {
     /// Returns the collector that `settings` name, if they name one.
     pub(super) fn of(settings: &Telemetry) -> Result<Option<Self>, Unusable> {
         let Some(endpoint) = &settings.otlp_endpoint else { return Ok(None) };
-        let url = BaseUrl::parse(endpoint).map_err(Unusable::Endpoint)?;
+        let url = BaseUrl::parse(endpoint).map_err(|fault| Unusable::Endpoint(fault.to_string()))?;
         let headers =
             settings.otlp_headers_file.as_deref().map(read_headers).transpose()?.unwrap_or_default();
         Ok(Some(Self { url, headers }))

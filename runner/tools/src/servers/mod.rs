@@ -6,7 +6,10 @@ mod server_tool;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use platform_core::id::{ToolName, ToolServerName};
+use platform_core::{
+    id::{ToolName, ToolServerName},
+    invalid::InvalidValue,
+};
 use platform_runtime::{report, settings::ToolServer, sync::Mutex};
 use runner_mcp::{ToolDefinition, ToolServers};
 use runner_store::{AcceptedTool, Store};
@@ -67,8 +70,9 @@ impl ServerCatalog {
         let tool = self.tools.get(name).ok_or_else(unknown)?;
         let accepted = self.store.accepted_tool(&tool.server, &tool.tool).await;
         let accepted = accepted.map_err(|error| store_unavailable(&error))?;
-        let unavailable = |reason| ToolError::new(ToolCode::ToolUnavailable, format!("{name}: {reason}"));
-        let accepted = accepted.ok_or_else(|| unavailable(not_accepted(tool)))?;
+        let unavailable =
+            |reason: InvalidValue| ToolError::new(ToolCode::ToolUnavailable, format!("{name}: {reason}"));
+        let accepted = accepted.ok_or_else(|| unavailable(not_accepted(tool).into()))?;
         self.compile(tool, &accepted).map_err(unavailable)
     }
 
@@ -89,7 +93,7 @@ impl ServerCatalog {
             let compiled = accepted.map(|accepted| self.compile(tool, accepted));
             match compiled {
                 Some(Ok(compiled)) => CatalogEntry::of(compiled.tool.spec()),
-                Some(Err(reason)) => CatalogEntry::of(&self.missing(tool, reason)),
+                Some(Err(reason)) => CatalogEntry::of(&self.missing(tool, reason.to_string())),
                 None => CatalogEntry::of(&self.missing(tool, not_accepted(tool))),
             }
         };
@@ -101,7 +105,11 @@ impl ServerCatalog {
         self.servers.close().await;
     }
 
-    fn compile(&self, tool: &ConfiguredTool, accepted: &AcceptedTool) -> Result<Arc<CatalogTool>, String> {
+    fn compile(
+        &self,
+        tool: &ConfiguredTool,
+        accepted: &AcceptedTool,
+    ) -> Result<Arc<CatalogTool>, InvalidValue> {
         let digest = &accepted.acceptance.digest;
         if let Some((known, compiled)) = self.compiled.lock().get(&tool.name)
             && known == digest
@@ -111,7 +119,7 @@ impl ServerCatalog {
         let definition = ToolDefinition::read(&accepted.acceptance.definition);
         let definition = definition.map_err(|error| format!("what was accepted cannot be used: {error}"))?;
         if definition.digest != *digest {
-            return Err("its acceptance was altered in the store".to_owned());
+            return Err("its acceptance was altered in the store".into());
         }
         let schema = ArgumentSchema::compile_foreign(&definition.schema)?;
         let mut spec = self.missing(tool, String::new());

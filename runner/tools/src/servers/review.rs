@@ -7,7 +7,7 @@ use platform_core::{
     code::{Code, Coded},
     id::{AccountId, ToolName, ToolServerName},
 };
-use runner_mcp::{InvalidTool, Listing, ToolDefinition};
+use runner_mcp::{InvalidTool, Listing, ServerError, ToolDefinition};
 use runner_store::{AcceptedTool, Error as StoreError, NewAcceptance};
 
 use super::{ConfiguredTool, ServerCatalog, is_of};
@@ -154,15 +154,14 @@ impl ServerCatalog {
         Ok(self.store.accept_tool(&new).await?)
     }
 
-    async fn listing(&self, server: &ToolServerName, account: &AccountId) -> Result<Listing, String> {
-        let session = self.servers.session(server, account).await.map_err(|error| error.to_string())?;
-        session.listing().await.map_err(|error| error.to_string())
+    async fn listing(&self, server: &ToolServerName, account: &AccountId) -> Result<Listing, ServerError> {
+        self.servers.session(server, account).await?.listing().await
     }
 
     fn compare(
         &self,
         server: &ToolServerName,
-        listed: &Result<Listing, String>,
+        listed: &Result<Listing, ServerError>,
         accepted: &[AcceptedTool],
     ) -> ReviewedServer {
         let reviewed = |tool: &ConfiguredTool| {
@@ -186,11 +185,11 @@ impl ServerCatalog {
 }
 
 /// Tool that a server lists under a name, or the reason why the server cannot be asked.
-type FoundTool<'l> = Result<Option<&'l Result<ToolDefinition, InvalidTool>>, &'l String>;
+type FoundTool<'l> = Result<Option<&'l Result<ToolDefinition, InvalidTool>>, &'l ServerError>;
 
 fn state_of(found: &FoundTool<'_>, accepted: Option<&AcceptedTool>) -> ServerToolState {
     match found {
-        Err(reason) => ServerToolState::ServerUnavailable((*reason).clone()),
+        Err(reason) => ServerToolState::ServerUnavailable(reason.to_string()),
         Ok(None) => ServerToolState::Gone,
         Ok(Some(Err(invalid))) => ServerToolState::Unusable(invalid.to_string()),
         Ok(Some(Ok(listed))) => match (ArgumentSchema::compile_foreign(&listed.schema), accepted) {

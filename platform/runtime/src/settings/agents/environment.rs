@@ -84,7 +84,9 @@ const MAX_PLACEHOLDER_DIGITS: usize = 4;
 /// Reads the variables of an agent's entry.
 pub(super) fn read(section: &Section<'_>) -> BTreeMap<String, Template> {
     let doc = "Variables besides the run's own; `{run_id}` and `{model}` are filled in. None that holds a secret; a name with KEY or TOKEN takes a placeholder such as `unused`.";
-    section.values("environment", doc, |name, value| error(name, value).map_or(Ok(()), Err))
+    section.values("environment", doc, |name, value| {
+        error(name, value).map_or(Ok(()), |problem| Err(problem.into()))
+    })
 }
 
 /// Returns the reason why a container cannot have this variable; its value has no placeholders.

@@ -2,6 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
+use platform_core::invalid::InvalidValue;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -77,8 +78,8 @@ impl fmt::Display for Image {
 }
 
 impl Value for Image {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: InvalidImage| error.to_string())
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(InvalidValue::of)
     }
 
     fn schema() -> serde_json::Value {

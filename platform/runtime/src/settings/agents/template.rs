@@ -3,7 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use platform_core::id::RunId;
+use platform_core::{id::RunId, invalid::InvalidValue};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -219,8 +219,8 @@ impl From<Template> for Stored {
 }
 
 impl Value for Template {
-    fn from_text(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error: InvalidTemplate| error.to_string())
+    fn from_text(text: &str) -> Result<Self, InvalidValue> {
+        text.parse().map_err(InvalidValue::of)
     }
 
     fn schema() -> serde_json::Value {

@@ -1,6 +1,6 @@
 //! Reads the Docker volumes that an agent's containers mount besides their workspace. Sluicegate never creates them.
 
-use platform_core::name::path;
+use platform_core::{invalid::InvalidValue, name::path};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use toml::de::DeValue;
@@ -78,7 +78,7 @@ impl Volume {
             || is_below(&other.container_path, &self.container_path)
     }
 
-    fn check(self) -> Result<Self, String> {
+    fn check(self) -> Result<Self, InvalidValue> {
         let Self { volume, container_path: path, .. } = &self;
         let is_name = volume.len() > 1
             && volume.starts_with(|first: char| first.is_ascii_alphanumeric())
@@ -87,30 +87,32 @@ impl Volume {
             return Err(format!(
                 "`{}` is not the name of a volume: at least two letters, digits, `_`, `.` or `-`, not beginning with a sign",
                 volume.escape_debug()
-            ));
+            ).into());
         }
         let is_plain = |word: &str| !["", ".", ".."].contains(&word) && !word.contains(char::is_control);
         if !path.strip_prefix('/').is_some_and(|below| below.split('/').all(is_plain)) {
             return Err(format!(
                 "container_path `{}` is not an absolute path without `.`, `..` and a `/` at its end",
                 path.escape_debug()
-            ));
+            )
+            .into());
         }
         match RESERVED_PATHS.iter().find(|reserved| is_below(path, reserved)) {
             Some(reserved) => Err(format!(
                 "container_path `{path}`: {reserved} is not for volumes, choose a path elsewhere"
-            )),
+            )
+            .into()),
             None => Ok(self),
         }
     }
 }
 
 impl Value for Volume {
-    fn from_text(_text: &str) -> Result<Self, String> {
-        Err("expected a table such as `{ volume = \"cache\", container_path = \"/cache\" }`".to_owned())
+    fn from_text(_text: &str) -> Result<Self, InvalidValue> {
+        Err("expected a table such as `{ volume = \"cache\", container_path = \"/cache\" }`".into())
     }
 
-    fn from_toml(value: &DeValue<'_>) -> Result<Self, String> {
+    fn from_toml(value: &DeValue<'_>) -> Result<Self, InvalidValue> {
         let DeValue::Table(table) = value else { return Self::from_text("") };
         let mut volume = None;
         let mut container_path = None;
@@ -125,15 +127,19 @@ impl Value for Volume {
                         "{}: expected a string, found {}",
                         key.get_ref(),
                         config::kind(other)
-                    ));
+                    )
+                    .into());
                 }
                 ("read_only", other) => {
-                    return Err(format!("read_only: expected a boolean, found {}", config::kind(other)));
+                    return Err(
+                        format!("read_only: expected a boolean, found {}", config::kind(other)).into()
+                    );
                 }
                 (other, _) => {
                     return Err(format!(
                         "unknown key `{other}`; known here: volume, container_path, read_only"
-                    ));
+                    )
+                    .into());
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::str::FromStr;
 use memchr::memmem::Finder;
 use platform_core::{
     id::{CallId, RunId},
+    invalid::InvalidValue,
     record::{ExchangeRecord, Kind, Outcome},
 };
 use runner_control_client::{DataPlane, Follow};
@@ -41,14 +42,14 @@ pub(super) struct CallChoice {
 struct CallEnd(String);
 
 impl FromStr for CallEnd {
-    type Err = String;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f' | b'-');
         if (MIN_DIGITS..=ID_LEN).contains(&text.len()) && text.bytes().all(is_digit) {
             Ok(Self(text.to_owned()))
         } else {
-            Err(format!("expected a call id, or at least the last {MIN_DIGITS} digits of one"))
+            Err(format!("expected a call id, or at least the last {MIN_DIGITS} digits of one").into())
         }
     }
 }

@@ -16,6 +16,7 @@ use std::io;
 
 use platform_core::{
     id::AccountId,
+    invalid::InvalidValue,
     json::{self, Bounds},
     record::JournalLine,
 };
@@ -174,8 +175,8 @@ pub(super) async fn audit(context: &Context, command: Command) -> Result<Exit, E
 }
 
 /// Parses a word as the journal writes it, such as an outcome or a refusal.
-fn parse_journal_word<T: DeserializeOwned>(text: &str) -> Result<T, String> {
-    serde_json::from_value(serde_json::Value::from(text)).map_err(|error| error.to_string())
+fn parse_journal_word<T: DeserializeOwned>(text: &str) -> Result<T, InvalidValue> {
+    serde_json::from_value(serde_json::Value::from(text)).map_err(InvalidValue::of)
 }
 
 /// Reader of the records that match a filter, up to the present end of the journal.

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use platform_core::{
     credits::Credits,
     id::{AccountId, ExternalId, TopUpNote},
+    invalid::InvalidValue,
 };
 use platform_runtime::{random, terminal};
 use runner_store::{NewTopUp, Store, TopUp, TopUpAdded};
@@ -31,11 +32,12 @@ pub(in crate::commands) struct Arguments {
     json: bool,
 }
 
-fn parse_credits(text: &str) -> Result<Credits, String> {
+fn parse_credits(text: &str) -> Result<Credits, InvalidValue> {
     let credits =
         text.parse().ok().map(Credits).filter(|credits| credits.is_representable() && credits.0 != 0);
     credits.ok_or_else(|| {
         format!("expected a whole number of credits from 1 to {}, or a negative one", Credits::GREATEST)
+            .into()
     })
 }
 

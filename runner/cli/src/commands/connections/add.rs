@@ -9,6 +9,7 @@ use std::{
 use platform_core::{
     connection::{ConnectionKind, ConnectionProvider, ConnectionScope},
     id::AccountId,
+    invalid::InvalidValue,
     limit::ByteSize,
     secret::Secret,
 };
@@ -65,11 +66,11 @@ enum KindName {
     OAuth,
 }
 
-fn parse_time(text: &str) -> Result<UnixMillis, String> {
+fn parse_time(text: &str) -> Result<UnixMillis, InvalidValue> {
     let time: SystemTime = humantime::parse_rfc3339_weak(text)
         .map_err(|error| format!("no time such as 2027-01-31T00:00:00Z: {error}"))?;
-    let since = time.duration_since(UNIX_EPOCH).map_err(|error| error.to_string())?;
-    i64::try_from(since.as_millis()).map(UnixMillis).map_err(|error| error.to_string())
+    let since = time.duration_since(UNIX_EPOCH).map_err(InvalidValue::of)?;
+    i64::try_from(since.as_millis()).map(UnixMillis).map_err(InvalidValue::of)
 }
 
 pub(super) async fn add(context: &Context, arguments: Arguments) -> Result<Exit, Error> {

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use platform_core::{
     control::{UpstreamHealth, offers},
+    invalid::InvalidValue,
     name,
     secret::Secret,
 };
@@ -67,12 +68,12 @@ impl Interview<'_> {
     /// All answers that are missing or unusable, together. On a terminal, also if the user stops.
     pub(super) fn answers(&self, environment_key: Option<Secret>) -> Result<Answers, Error> {
         let mut problems = Vec::new();
-        let base_url = self.base_url()?.unwrap_or_else(|problem| {
-            problems.push(problem);
+        let base_url = self.base_url()?.unwrap_or_else(|fault| {
+            problems.push(fault.to_string());
             String::new()
         });
-        let key = self.key(environment_key, &base_url)?.unwrap_or_else(|problem| {
-            problems.push(problem);
+        let key = self.key(environment_key, &base_url)?.unwrap_or_else(|fault| {
+            problems.push(fault.to_string());
             KeyChoice::None
         });
         let written = match &key {
@@ -103,17 +104,17 @@ impl Interview<'_> {
             .collect())
     }
 
-    fn base_url(&self) -> Result<Result<String, String>, Error> {
+    fn base_url(&self) -> Result<Result<String, InvalidValue>, Error> {
         let suggestion = self.environment.get(name::env::LITELLM_BASE_URL).unwrap_or(DEFAULT_UPSTREAM);
         if let Some(url) = &self.arguments.upstream {
-            return Ok(checked_url(url).map_err(|problem| format!("--upstream: {problem}")));
+            return Ok(checked_url(url).map_err(|fault| format!("--upstream: {fault}").into()));
         }
         let Some(dialogue) = &self.dialogue else {
             let is_known = self.arguments.style.yes || suggestion != DEFAULT_UPSTREAM;
             return Ok(if is_known {
                 checked_url(suggestion)
             } else {
-                Err(format!("the upstream is missing: --upstream URL, such as {DEFAULT_UPSTREAM}"))
+                Err(format!("the upstream is missing: --upstream URL, such as {DEFAULT_UPSTREAM}").into())
             });
         };
         loop {
@@ -122,7 +123,7 @@ impl Interview<'_> {
                     .ask("Upstream: scheme, host and port of LiteLLM or another model API", suggestion)?,
             ) {
                 Ok(url) => return Ok(Ok(url)),
-                Err(problem) => dialogue.tell(&problem)?,
+                Err(fault) => dialogue.tell(&fault.to_string())?,
             }
         }
     }
@@ -131,7 +132,7 @@ impl Interview<'_> {
         &self,
         environment_key: Option<Secret>,
         base_url: &str,
-    ) -> Result<Result<KeyChoice, String>, Error> {
+    ) -> Result<Result<KeyChoice, InvalidValue>, Error> {
         if self.arguments.key.no_key {
             return Ok(Ok(KeyChoice::None));
         }
@@ -147,7 +148,8 @@ impl Interview<'_> {
             return Ok(Err(format!(
                 "the upstream's key is missing: --key-file FILE, `-` for standard input, {} in the environment, or --no-key",
                 name::env::LITELLM_MASTER_KEY
-            )));
+            )
+            .into()));
         };
         self.check_address(base_url)?;
         loop {
@@ -155,7 +157,7 @@ impl Interview<'_> {
             match dialogue.ask_secret(question)?.map(|secret| GivenKey::new(KeyOrigin::Terminal, secret)) {
                 None => return Ok(Ok(KeyChoice::None)),
                 Some(Ok(key)) => return Ok(Ok(KeyChoice::Write(key))),
-                Some(Err(problem)) => dialogue.tell(&problem)?,
+                Some(Err(fault)) => dialogue.tell(&fault.to_string())?,
             }
         }
     }
@@ -241,7 +243,7 @@ fn listed(models: &[String]) -> String {
 }
 
 /// Returns the base URL in `text`. A path `/v1`, which many clients ask for, is left out.
-fn checked_url(text: &str) -> Result<String, String> {
+fn checked_url(text: &str) -> Result<String, InvalidValue> {
     let url = text.trim().trim_end_matches('/');
     let url = url.strip_suffix("/v1").unwrap_or(url);
     BaseUrl::parse(url).map(|_parsed| url.to_owned())

@@ -7,6 +7,7 @@ use std::io::{self, Write};
 use platform_core::{
     code::{Code, Coded},
     id::{AccountId, ToolServerName},
+    invalid::InvalidValue,
 };
 use platform_runtime::terminal;
 use runner_tools::{ReviewedServer, ReviewedTool, ServerToolState, ToolGateway};
@@ -115,13 +116,13 @@ async fn accept_with(gateway: &ToolGateway, arguments: &Arguments) -> Result<Exi
     Ok(if are_all_accepted { Exit::Success } else { Exit::Failure })
 }
 
-fn parse_digest(text: &str) -> Result<String, String> {
+fn parse_digest(text: &str) -> Result<String, InvalidValue> {
     let is_digest =
         text.len() == DIGEST_LEN && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     if is_digest {
         Ok(text.to_owned())
     } else {
-        Err(format!("no {DIGEST_LEN} hexadecimal digits, as `digest:` shows them"))
+        Err(format!("no {DIGEST_LEN} hexadecimal digits, as `digest:` shows them").into())
     }
 }
 
