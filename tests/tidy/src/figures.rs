@@ -109,6 +109,16 @@ pub const FIGURES: &[Figure] = &[
         find: |repository| try_each(repository.product(), habits::bare_errors),
     },
     Figure {
+        key: "text_errors_shipped",
+        rule: "an error has a type; a `String` in its place has no causes, no code and one reader",
+        find: |repository| try_each(shipped(repository), habits::text_errors),
+    },
+    Figure {
+        key: "text_errors_tools",
+        rule: "the same in tests, benchmarks and fuzzers",
+        find: |repository| try_each(tools(repository), habits::text_errors),
+    },
+    Figure {
         key: "vague_constants",
         rule: "a constant says whether it is an interval, a timeout or a delay",
         find: |repository| habit(repository, |habits| habits.vague_constants),

@@ -2,7 +2,8 @@
 
 use proc_macro2::{Delimiter, Group, Ident, Span, TokenStream, TokenTree};
 use syn::{
-    Expr, FnArg, ImplItemConst, ImplItemFn, Item, ItemConst, Local, Pat, Signature, Type,
+    Expr, FnArg, GenericArgument, ImplItemConst, ImplItemFn, Item, ItemConst, Local, Pat, PathArguments,
+    PathSegment, Signature, Type,
     visit::{self, Visit},
 };
 
@@ -146,6 +147,36 @@ pub fn bare_errors(file: &SourceFile) -> Result<Vec<Offender>, Error> {
         what: format!("{name}!(… %error …)"),
     };
     Ok(bare.map(offender).collect())
+}
+
+/// Returns the places where a file has a text for an error, `Result<_, String>`; those of its tests count.
+///
+/// # Errors
+/// If the file does not parse.
+pub fn text_errors(file: &SourceFile) -> Result<Vec<Offender>, Error> {
+    let mut finder = TextErrors { path: &file.path, found: Vec::new() };
+    finder.visit_file(file.syntax()?);
+    Ok(finder.found)
+}
+
+struct TextErrors<'f> {
+    path: &'f str,
+    found: Vec<Offender>,
+}
+
+impl<'ast> Visit<'ast> for TextErrors<'_> {
+    fn visit_path_segment(&mut self, segment: &'ast PathSegment) {
+        if let PathArguments::AngleBracketed(arguments) = &segment.arguments
+            && segment.ident == "Result"
+            && let Some(GenericArgument::Type(Type::Path(error))) = arguments.args.iter().nth(1)
+            && error.path.is_ident("String")
+        {
+            let line = segment.ident.span().start().line;
+            let what = "Result<_, String>".to_owned();
+            self.found.push(Offender { path: self.path.to_owned(), line, what });
+        }
+        visit::visit_path_segment(self, segment);
+    }
 }
 
 /// Notes each call of a log macro, wherever it stands.

@@ -78,17 +78,16 @@ impl Ratchet {
         paths.into_iter().flatten().filter_map(toml::Value::as_str).map(str::to_owned).collect()
     }
 
-    /// Compares the offenders with the figure called `key`.
-    ///
-    /// # Errors
-    /// If there are more, with the offenders, or fewer, with the figure to write.
-    pub fn check(&self, key: &str, offenders: &[Offender]) -> Result<(), String> {
+    /// Returns what is wrong with the figure called `key`: the offenders if there are more, else the figure to write if
+    /// there are fewer.
+    #[must_use]
+    pub fn fault(&self, key: &str, offenders: &[Offender]) -> Option<String> {
         let (most, today) = (self.figure(key), offenders.len());
         if today == most {
-            return Ok(());
+            return None;
         }
         if today < most {
-            return Err(format!("{key}: lower the figure in ratchet.toml to {today}; it is {most}"));
+            return Some(format!("{key}: lower the figure in ratchet.toml to {today}; it is {most}"));
         }
         let mut message = format!("{key}: {today} places, and ratchet.toml allows {most}:\n");
         for offender in offenders.iter().take(SHOWN) {
@@ -98,6 +97,6 @@ impl Ratchet {
             let _infallible =
                 writeln!(message, "  … `cargo run -p tidy --bin measure -- --list {key}` prints all");
         }
-        Err(message)
+        Some(message)
     }
 }

@@ -1,8 +1,7 @@
 //! size counts lines, functions, parameters and calls of product code, tests left out.
 
 use syn::{
-    Block, Expr, ExprCall, ExprMethodCall, FnArg, GenericArgument, ImplItemFn, Item, ItemFn, PathArguments,
-    PathSegment, Signature, TraitItemFn, Type,
+    Block, Expr, ExprCall, ExprMethodCall, FnArg, ImplItemFn, Item, ItemFn, Signature, TraitItemFn, Type,
     visit::{self, Visit},
 };
 
@@ -34,8 +33,6 @@ pub struct Counts {
     pub unwraps: usize,
     /// Calls of `.expect(…)`.
     pub expects: usize,
-    /// Types written as `Result<_, String>`.
-    pub text_errors: usize,
 }
 
 /// Counts what `files` hold.
@@ -104,22 +101,10 @@ impl<'ast> Visit<'ast> for Counts {
         self.expects += usize::from(call.method == "expect");
         visit::visit_expr_method_call(self, call);
     }
-
-    fn visit_path_segment(&mut self, segment: &'ast PathSegment) {
-        self.text_errors += usize::from(is_text_error(segment));
-        visit::visit_path_segment(self, segment);
-    }
 }
 
 fn is_flag(parameter: &FnArg) -> bool {
     matches!(parameter, FnArg::Typed(typed) if is_named(&typed.ty, "bool"))
-}
-
-fn is_text_error(segment: &PathSegment) -> bool {
-    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return false };
-    let error = arguments.args.iter().nth(1);
-    segment.ident == "Result"
-        && matches!(error, Some(GenericArgument::Type(error)) if is_named(error, "String"))
 }
 
 fn is_named(kind: &Type, name: &str) -> bool {

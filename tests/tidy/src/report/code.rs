@@ -61,7 +61,6 @@ pub(super) fn shape(repository: &Repository) -> Result<Section, Error> {
         row("functions with a tuple parameter", Value::from(tuples)),
         row("`let (a, b) = (x, y);`", Value::from(pairs)),
         row("calls of `drop(…)`", Value::from(counts.drops)),
-        row("`Result<_, String>`", Value::from(counts.text_errors)),
         row("`unwrap` / `expect`", json!({ "unwrap": counts.unwraps, "expect": counts.expects })),
         row("bool parameters", Value::from(flags)),
         row("documentation, % of lines", percent(documentation, lines)),
