@@ -9,7 +9,7 @@ use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId},
 };
-use runner_engine::order::OrderLimits;
+use runner_engine::run_order::OrderLimits;
 use runner_model::principal::{BrowserSessionHash, PrincipalRole};
 use runner_store::{AccountScope, Error as StoreError, Principal, Store};
 use runner_telemetry::metrics::SignInWay;

@@ -19,10 +19,10 @@ use platform_runtime::{report, retry::Transient};
 use runner_connections::{AddError, CredentialError};
 use runner_control_client as data_plane;
 use runner_engine::{
-    order::OrderError,
     relay::InvalidRepo,
     run::{LeaseError, NotAttempted},
     run_files::RunFilesError,
+    run_order::OrderError,
 };
 use runner_files::Unreadable;
 use runner_model::principal::PrincipalRole;

@@ -19,7 +19,7 @@ use runner_telemetry::{
     traces::{self, SpanQueue, Traces},
 };
 
-use crate::request::RunRequest;
+use crate::run_request::RunRequest;
 
 /// Observer that reports the runs of this process to operators. Clones share their state.
 #[derive(Debug, Clone, Default)]

@@ -3,7 +3,7 @@
 use platform_core::id::AccountId;
 use platform_runtime::settings::Settings;
 
-use crate::request::RunRequest;
+use crate::run_request::RunRequest;
 
 /// Refusal of a run because its model has no price.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

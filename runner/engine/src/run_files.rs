@@ -19,7 +19,7 @@ use runner_store::{Error as StoreError, Record, Resource, ResourceKind, Resource
 use runner_workspace::{self as workspace, Workspaces};
 use tokio::task::spawn_blocking;
 
-use crate::request::{RunRequest, RunSpec};
+use crate::run_request::{RunRequest, RunSpec};
 
 /// Reason why the files of a run cannot be found.
 #[derive(Debug, thiserror::Error)]

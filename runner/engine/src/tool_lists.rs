@@ -10,7 +10,7 @@ use platform_core::{
 };
 use platform_runtime::settings::Settings;
 
-use crate::request::{RunRequest, RunSpec};
+use crate::run_request::{RunRequest, RunSpec};
 
 /// The three lists of tools that apply to a run. A tool has to be on all of them.
 #[derive(Debug, Clone, Copy)]

@@ -9,8 +9,8 @@ use platform_core::{
 };
 use platform_runtime::{random, settings::DEFAULT_AGENT};
 use runner_engine::{
-    order::RunOrder,
-    request::Keep,
+    run_order::RunOrder,
+    run_request::Keep,
     thread::{ThreadOrder, WhenBusy, read_thread_key},
 };
 use serde::Deserialize;

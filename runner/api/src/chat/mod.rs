@@ -73,7 +73,7 @@ pub(crate) async fn create(
 
 /// Returns the order of a body.
 #[cfg(test)]
-pub(crate) fn order_of(body: &[u8], caller: &Caller) -> Result<runner_engine::order::RunOrder, Error> {
+pub(crate) fn order_of(body: &[u8], caller: &Caller) -> Result<runner_engine::run_order::RunOrder, Error> {
     Ok(crate::body::parse::<ChatBody>(body, MAX_ORDER)?.order(caller)?.order)
 }
 

@@ -2,7 +2,7 @@
 
 use axum::http::HeaderMap;
 use platform_core::{id::AgentId, json::RawBuf, priority::Priority};
-use runner_engine::{order::RunOrder, request::Keep};
+use runner_engine::{run_order::RunOrder, run_request::Keep};
 use runner_model::conversation::{Message, Role};
 use serde::Deserialize;
 use utoipa::ToSchema;

@@ -104,7 +104,7 @@ pub(crate) fn order_of(
     body: &[u8],
     headers: &axum::http::HeaderMap,
     caller: &Caller,
-) -> Result<runner_engine::order::RunOrder, Error> {
+) -> Result<runner_engine::run_order::RunOrder, Error> {
     parse::<CompletionBody>(body, MAX_ORDER)?.order(hash(body, MAX_ORDER)?, headers, caller)
 }
 

@@ -7,9 +7,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use runner_engine::{
-    order::OrderError,
-    request::RunRequest,
     run::{NotAttempted, start_next_attempt},
+    run_order::OrderError,
+    run_request::RunRequest,
 };
 use runner_store::{Created, Run, Store};
 use serde::Deserialize;

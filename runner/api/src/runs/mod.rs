@@ -12,7 +12,7 @@ mod file_view;
 mod files;
 mod logs;
 pub(crate) mod operations;
-mod order;
+mod order_body;
 mod repository;
 mod submit;
 mod tool_calls;
@@ -38,13 +38,13 @@ pub(crate) use self::{
     events::follow,
     files::{diff, list_files},
     logs::logs,
-    order::{IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, hash_of_value, new_run_id},
+    order_body::{IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, hash_of_value, new_run_id},
     repository::RepositoryBody,
     submit::submit,
     tool_calls::list_tool_calls,
 };
 use self::{
-    order::OrderBody,
+    order_body::OrderBody,
     view::{RunDetailsView, RunPageView, RunView},
 };
 use crate::{
@@ -190,7 +190,7 @@ pub(crate) async fn create(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, Error> {
-    let run_id = order::new_run_id(request.headers(), &caller)?;
+    let run_id = order_body::new_run_id(request.headers(), &caller)?;
     order_run(&context, &caller, run_id, request).await
 }
 
@@ -202,7 +202,7 @@ pub(crate) async fn create_named(
     request: Request,
 ) -> Result<Response, Error> {
     let run_id = RunId::parse(&run_id).map_err(|error| Error::Invalid(error.to_string()))?;
-    if order::is_derived(&run_id) {
+    if order_body::is_derived(&run_id) {
         let problem = format!("{run_id} has the form of an id that the API makes itself");
         return Err(Error::Invalid(problem));
     }
@@ -219,7 +219,7 @@ async fn order_run(
     let trace = trace_parent(request.headers());
     let body = read_json_bytes(request, MAX_ORDER).await?;
     let order =
-        parse::<OrderBody>(&body, MAX_ORDER)?.order(run_id, order::hash(&body, MAX_ORDER)?, caller)?;
+        parse::<OrderBody>(&body, MAX_ORDER)?.order(run_id, order_body::hash(&body, MAX_ORDER)?, caller)?;
     let opened = context.opened().await?;
     Ok(match &submit(context, &opened, caller, order, trace).await? {
         Created::New(run) => (StatusCode::CREATED, created_response(run, caller)).into_response(),
@@ -233,8 +233,8 @@ pub(crate) fn order_of(
     run_id: RunId,
     body: &[u8],
     caller: &Caller,
-) -> Result<runner_engine::order::RunOrder, Error> {
-    parse::<OrderBody>(body, MAX_ORDER)?.order(run_id, order::hash(body, MAX_ORDER)?, caller)
+) -> Result<runner_engine::run_order::RunOrder, Error> {
+    parse::<OrderBody>(body, MAX_ORDER)?.order(run_id, order_body::hash(body, MAX_ORDER)?, caller)
 }
 
 fn created_response(run: &Run, caller: &Caller) -> Response {

@@ -13,7 +13,7 @@ use super::{
     file_view::{RunDiffView, RunFilesView},
     files::FilesQuery,
     logs::LogsQuery,
-    order::{IDEMPOTENCY_KEY, MAX_KEY, OrderBody},
+    order_body::{IDEMPOTENCY_KEY, MAX_KEY, OrderBody},
     tool_calls::{ToolCallPageView, ToolCallsQuery},
     view::{RunDetailsView, RunPageView, RunView},
 };

@@ -6,9 +6,9 @@ use platform_core::{
 };
 use platform_runtime::settings::Settings;
 use runner_engine::{
-    order::{OrderError, RunOrder},
-    request::RunRequest,
     run::LeasedRun,
+    run_order::{OrderError, RunOrder},
+    run_request::RunRequest,
 };
 use runner_store::{self as store, Balance, Created, Run, Store};
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use platform_core::{control::Usage, credits::Credits, event::RunErrorCode, id::ExternalId};
-use runner_engine::{relay::RelayRecord, request::RunRequest};
+use runner_engine::{relay::RelayRecord, run_request::RunRequest};
 use runner_store::{ListFacts, QueuePosition, ReceiptSums, Record, Run, StoredRelay, StoredToolCall};
 use runner_telemetry::traces;
 use serde::Serialize;

@@ -16,7 +16,7 @@ use proptest::{
     strategy::{Strategy, ValueTree},
     test_runner::{RngAlgorithm, TestError, TestRng, TestRunner},
 };
-use runner_engine::order::RunOrder;
+use runner_engine::run_order::RunOrder;
 use serde_json::Value;
 
 use self::{

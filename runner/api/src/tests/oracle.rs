@@ -10,8 +10,8 @@ use proptest::{
     test_runner::{TestCaseError, TestCaseResult},
 };
 use runner_engine::{
-    order::RunOrder,
     relay::{Publish, RepoChoice},
+    run_order::RunOrder,
 };
 use serde_json::Value;
 

@@ -13,7 +13,7 @@ use platform_runtime::{
 };
 use runner_engine::{
     reaper::{GcMode, Mode, Reaper},
-    request::{Keep, RunRequest, RunSpec},
+    run_request::{Keep, RunRequest, RunSpec},
 };
 use runner_model::behaviour::BehaviourFiles;
 

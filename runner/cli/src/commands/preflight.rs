@@ -12,7 +12,7 @@ use platform_core::{
 use platform_runtime::settings::Settings;
 use runner_control_client::DataPlane;
 use runner_engine::{
-    agents::fetch_offered_models, order::OrderError, pricing::check_price_by, request::RunRequest,
+    agents::fetch_offered_models, pricing::check_price_by, run_order::OrderError, run_request::RunRequest,
 };
 use tokio::time::timeout;
 

@@ -7,7 +7,7 @@ use platform_core::{
     json::{self, Bounds},
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
-use runner_engine::{relay::RelayRecord, request::RunRequest};
+use runner_engine::{relay::RelayRecord, run_request::RunRequest};
 use runner_model::{conversation::Message, lifecycle::State};
 use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run, RunHistory};
 use runner_workspace as workspace;

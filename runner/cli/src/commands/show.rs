@@ -18,8 +18,8 @@ use platform_core::{
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_docker::Captured;
 use runner_engine::{
-    request::{RunSpec, Subject},
     run::RunResult,
+    run_request::{RunSpec, Subject},
 };
 use runner_model::lifecycle::{Failure, StartKind};
 use serde_json::json;

@@ -7,7 +7,7 @@ use platform_core::{
     host_tools::ToolCallState,
     limit::ByteSize,
 };
-use runner_engine::request::RunSpec;
+use runner_engine::run_request::RunSpec;
 use runner_files::{StagedFiles, size_text};
 use runner_git::RepoUrl;
 

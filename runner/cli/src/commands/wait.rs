@@ -7,7 +7,7 @@ use std::{
 
 use platform_core::{event::AgentEvent, id::RunId};
 use platform_runtime::settings::Sandbox;
-use runner_engine::{request::Subject, run::RunResult};
+use runner_engine::{run::RunResult, run_request::Subject};
 use runner_model::lifecycle::State;
 use runner_store::{Record, Run, Store};
 use tokio_util::sync::CancellationToken;

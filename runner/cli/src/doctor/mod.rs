@@ -17,8 +17,8 @@ use runner_docker::{self as docker, Docker};
 use runner_engine::{
     agents::{self, AgentStatus, BlockReason, Probes},
     context::EngineHandles,
-    request::RunRequest,
     run::{self, LeasedRun},
+    run_request::RunRequest,
     worker::Presence,
 };
 use runner_gateways::managed;

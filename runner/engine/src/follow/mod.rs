@@ -36,7 +36,7 @@ pub use self::{
     run_feed::{RunFeed, RunSubscription},
     subscription::Subscription,
 };
-use crate::request::RunRequest;
+use crate::run_request::RunRequest;
 
 /// Interval between two reads of the store, if another process may write to it unheard.
 const READ_INTERVAL: Duration = Duration::from_millis(200);

@@ -20,8 +20,8 @@ use super::{
     Relays,
     collect::OpenRelay,
     error::RelayError,
-    order::{Publish, RepoOrder},
     record::{PullRequest, RelayRecord, RelayStage},
+    repo_order::{Publish, RepoOrder},
 };
 
 /// First delay before a step that failed is tried again.

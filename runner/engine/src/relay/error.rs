@@ -16,7 +16,7 @@ use runner_git::{self as git, InvalidAuthor, InvalidGlob, RemoteFailure};
 use runner_github::InvalidRepositoryName;
 use runner_store as store;
 
-use super::order::InvalidRepo;
+use super::repo_order::InvalidRepo;
 
 /// Reason why a relay did not go on. The commits were not judged by it.
 #[derive(Debug, thiserror::Error)]

@@ -19,11 +19,11 @@ mod collect;
 mod directory;
 mod error;
 mod github_access;
-mod order;
 mod pending;
 mod places;
 mod prepare;
 mod record;
+mod repo_order;
 
 use std::sync::Arc;
 
@@ -42,10 +42,10 @@ pub use self::{
     collect::OpenRelay,
     error::RelayError,
     github_access::GitHubAccess,
-    order::{InvalidRepo, OrderSource, Publish, RepoChoice, RepoOrder},
     pending::continue_relays,
     prepare::RelayOwner,
     record::{PullRequest, RelayRecord, RelayStage},
+    repo_order::{InvalidRepo, OrderSource, Publish, RepoChoice, RepoOrder},
 };
 
 /// Relays of this host.

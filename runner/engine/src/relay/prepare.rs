@@ -16,8 +16,8 @@ use super::{
     Relays,
     directory::{RelayDir, remove_dir},
     error::RelayError,
-    order::RepoOrder,
     record::{RelayRecord, RelayStage},
+    repo_order::RepoOrder,
 };
 
 /// Attempt of a run that a clone is for.

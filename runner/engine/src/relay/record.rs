@@ -18,7 +18,7 @@ use runner_git::{AcceptedWork, CommitSummary, ObjectId, Objection};
 use runner_store::{RelayProgress, StoredRelay};
 use serde::{Deserialize, Serialize};
 
-use super::{error::RelayError, order::RepoOrder};
+use super::{error::RelayError, repo_order::RepoOrder};
 
 /// Everything that is known of a relay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

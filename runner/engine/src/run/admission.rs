@@ -4,7 +4,7 @@
 use platform_core::{id::AccountId, priority::Priority};
 use platform_runtime::settings::Accounts;
 
-use crate::request::RunRequest;
+use crate::run_request::RunRequest;
 
 /// Reason why a request is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     context::EngineHandles,
-    request::{RunRequest, RunSpec},
+    run_request::{RunRequest, RunSpec},
 };
 
 /// Everything that one run needs while it executes.

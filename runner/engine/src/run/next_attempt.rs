@@ -8,7 +8,7 @@ use platform_runtime::settings::Execution;
 use runner_model::lifecycle::State;
 use runner_store::{self as store, Created, Record, ResourceKind, ResourceState, Store};
 
-use crate::request::{RunRequest, RunSpec, Unreadable};
+use crate::run_request::{RunRequest, RunSpec, Unreadable};
 
 /// Reason why a run is not attempted again.
 #[derive(Debug, thiserror::Error)]

@@ -20,7 +20,7 @@ use runner_docker::{self as docker, ContainerSettings, First, Program, SandboxSp
 
 use super::context::RunContext;
 use crate::{
-    request::{RunRequest, RunSpec},
+    run_request::{RunRequest, RunSpec},
     tool_lists::ToolLists,
 };
 

@@ -24,7 +24,7 @@ use super::{context::RunContext, error::Error, executor::RunExecutor, registrati
 use crate::{
     pool::ContainerTemplate,
     relay::{RelayOwner, RepoOrder},
-    request::RunRequest,
+    run_request::RunRequest,
 };
 
 /// Resources that exist before the agent may run.

@@ -16,7 +16,7 @@ use runner_model::{
 use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState};
 
 use super::{error::Error, executor::RunExecutor};
-use crate::request::Keep;
+use crate::run_request::Keep;
 
 /// Time that calls may continue after the removal of their container. No client is left to read their answers.
 const DRAIN_TIMEOUT: Millis = Millis(100);

@@ -24,9 +24,9 @@ use runner_audit::advice;
 use runner_control_client::DataPlane;
 use runner_engine::{
     context::EngineHandles,
-    order::{OrderLimits, OrderedAgent, RunOrder},
     relay::{OrderSource, RepoChoice},
-    request::Keep,
+    run_order::{OrderLimits, OrderedAgent, RunOrder},
+    run_request::Keep,
     thread::{ThreadOrder, WhenBusy, read_thread_key},
 };
 use runner_store::Store;

@@ -14,7 +14,7 @@ use platform_runtime::{
 };
 use runner_api as api;
 use runner_docker as docker;
-use runner_engine::{agent_data::BehaviourError, order::OrderError, pricing::Unpriced, run::LeaseError};
+use runner_engine::{agent_data::BehaviourError, pricing::Unpriced, run::LeaseError, run_order::OrderError};
 use runner_files as files;
 use runner_gateways::{self as gateways, managed};
 use runner_repos as repos;

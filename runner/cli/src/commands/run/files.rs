@@ -10,7 +10,7 @@ use platform_runtime::{
     settings::{Execution, Sandbox},
     terminal,
 };
-use runner_engine::request::{Keep, RunRequest};
+use runner_engine::run_request::{Keep, RunRequest};
 use runner_files::{
     CopyBounds, CopyProgress, CopyRules, FreshClone, Patterns, RelativePath, Scope, Selection, Stage,
     StagedFiles, size_text,

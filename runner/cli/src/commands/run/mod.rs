@@ -2,8 +2,8 @@
 
 mod files;
 mod host_tool_events;
+mod read_order;
 mod repository;
-mod request;
 mod roots;
 
 use std::{
@@ -30,10 +30,10 @@ use runner_docker::Docker;
 use runner_engine::{
     context::EngineHandles,
     observer::Observer,
-    order::{self, OrderError},
     relay::RelayRecord,
-    request::RunRequest,
     run::{self, LeaseError, LeasedRun, RunResult},
+    run_order::{self, OrderError},
+    run_request::RunRequest,
     thread::read_thread_key,
     worker::Presence,
 };
@@ -45,8 +45,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::{
     files::{FilesArguments, Staging},
+    read_order::read_order,
     repository::RepositoryArguments,
-    request::read_order,
 };
 use super::{
     Context, Error, count::parse_count, exit::Exit, git, left::Left, preflight, progress::REDRAW_INTERVAL,
@@ -141,7 +141,7 @@ pub(super) struct OutputArguments {
 
 /// Returns a new run id.
 pub(super) fn new_run_id() -> Result<RunId, Error> {
-    Ok(order::new_run_id(SystemTime::now().duration_since(UNIX_EPOCH)?)?)
+    Ok(run_order::new_run_id(SystemTime::now().duration_since(UNIX_EPOCH)?)?)
 }
 
 /// Waits for a proxy that is just being started or replaced: `sluice up &` may come right before.

@@ -6,7 +6,7 @@ use platform_core::{host_tools::HostTools, id::ToolName};
 use platform_runtime::terminal;
 use runner_control_client::DataPlane;
 use runner_engine::{
-    request::RunRequest,
+    run_request::RunRequest,
     tool_lists::{ToolList, ToolLists},
 };
 use runner_store::StoredToolCall;

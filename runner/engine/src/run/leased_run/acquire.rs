@@ -21,11 +21,11 @@ use super::{LeasedRun, RecoveredState};
 use crate::{
     context::EngineHandles,
     lease_clock::boot_now,
-    request::{RunRequest, Unreadable},
     run::{
         admission::{NotAdmitted, admit},
         resources::RunResources,
     },
+    run_request::{RunRequest, Unreadable},
 };
 
 /// Reason why this process does not execute a run.

@@ -28,7 +28,7 @@ pub use self::acquire::LeaseError;
 use super::resources::RunResources;
 use crate::{
     observer::{ContainerStart, Observer, Starting},
-    request::RunRequest,
+    run_request::RunRequest,
 };
 
 /// Delay before a failed request is repeated.

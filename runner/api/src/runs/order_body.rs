@@ -11,8 +11,8 @@ use platform_core::{
 };
 use platform_runtime::settings::DEFAULT_AGENT;
 use runner_engine::{
-    order::{self, OrderLimits, RunOrder},
-    request::Keep,
+    run_order::{self, OrderLimits, RunOrder},
+    run_request::Keep,
     thread::{ThreadOrder, read_thread_key},
 };
 use runner_model::conversation::Message;
@@ -167,7 +167,7 @@ pub(crate) fn new_run_id(headers: &HeaderMap, caller: &Caller) -> Result<RunId, 
     match (keys.next(), keys.next()) {
         (None, _) => {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
-            let run_id = order::new_run_id(since_epoch.map_err(|_before_1970| Error::Internal)?);
+            let run_id = run_order::new_run_id(since_epoch.map_err(|_before_1970| Error::Internal)?);
             run_id.map_err(|_never| Error::Internal)
         }
         (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => derived_run_id(caller, &[key.as_bytes()]),

@@ -22,7 +22,7 @@ use crate::{
     agent_data::{AgentData, BehaviourError},
     pricing::{Unpriced, check_price},
     relay::{BranchNames, InvalidRepo, RepoChoice, RepoOrder},
-    request::{Keep, RunRequest, RunSpec},
+    run_request::{Keep, RunRequest, RunSpec},
     thread::{Continued, History, ThreadOrder},
     tool_lists::{ToolList, ToolLists},
 };

@@ -15,8 +15,8 @@ use platform_core::{
 use runner_audit::advice::shell;
 use runner_control_client::DataPlane;
 use runner_engine::{
-    order::{OrderError, OrderLimits, OrderedAgent, RunOrder},
-    request::Keep,
+    run_order::{OrderError, OrderLimits, OrderedAgent, RunOrder},
+    run_request::Keep,
     thread::ThreadOrder,
 };
 use runner_model::conversation::Message;
