@@ -15,7 +15,7 @@ use runner_files::{
     stages_dir,
 };
 use runner_model::{behaviour::BehaviourFile, lifecycle::State};
-use runner_store::{Error as StoreError, Record, Resource, ResourceKind, ResourceState, Store};
+use runner_store::{Error as StoreError, Resource, ResourceKind, ResourceState, RunRecord, Store};
 use runner_workspace::{self as workspace, Workspaces};
 use tokio::task::spawn_blocking;
 
@@ -160,7 +160,7 @@ async fn mount(sandbox: &Sandbox, id: &WorkspaceId) -> Result<(), RunFilesError>
 }
 
 /// Returns the size of the workspace that the run of `record` was ordered with.
-fn workspace_size(record: &Record, sandbox: &Sandbox) -> ByteSize {
+fn workspace_size(record: &RunRecord, sandbox: &Sandbox) -> ByteSize {
     let spec = json::from_str::<RunSpec>(&record.wanted, Bounds::STORED).ok();
     spec.and_then(|spec| spec.agent.disk).unwrap_or(sandbox.workspace_size)
 }

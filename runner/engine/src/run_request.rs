@@ -12,7 +12,7 @@ use platform_core::{
 use platform_runtime::settings::{Agent, Execution, ModelLimits, WorkspaceSetup};
 use runner_files::StagedFiles;
 use runner_model::{behaviour::BehaviourFiles, conversation::Message};
-use runner_store::{NewRun, NewTurn, Record, ThreadWorkspaceKey};
+use runner_store::{NewRun, NewTurn, RunRecord, ThreadWorkspaceKey};
 use serde::{Deserialize, Serialize};
 
 use crate::relay::RepoOrder;
@@ -206,7 +206,7 @@ impl RunRequest {
     ///
     /// # Errors
     /// If an incompatible program stored it.
-    pub fn stored(record: &Record) -> Result<Self, Unreadable> {
+    pub fn stored(record: &RunRecord) -> Result<Self, Unreadable> {
         let run = &record.run;
         let unreadable = |source| Unreadable { run_id: run.run_id.clone(), source };
         Ok(Self {

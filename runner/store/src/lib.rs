@@ -136,7 +136,7 @@ pub use self::{
     prune::{Keep, Pruned},
     queue::{Queue, QueuePosition, Waiting},
     queue_full::{QueueBound, QueueFull},
-    read::{Event, Filter, Page, Record, RunHistory},
+    read::{Event, Filter, Page, RunHistory, RunRecord},
     receipt_sums::ReceiptSums,
     receipts::{ReceiptFilter, ReceiptPlace, StoredReceipt},
     reconciliation::{LastLedgerPass, LedgerAdvance, LedgerLease, LedgerProgress, UnfinishedPass},

@@ -43,19 +43,19 @@ pub struct Page {
     pub now: UnixMillis,
 }
 
-/// Record of a run, with what happened in it. A run may have 100,000 events, so most readers want the [`Record`] alone.
+/// Record of a run, with what happened in it. A run may have 100,000 events, so most readers want the [`RunRecord`] alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RunHistory {
     /// The record.
     #[serde(flatten)]
-    pub record: Record,
+    pub record: RunRecord,
     /// Events, the oldest first, without printed lines and the answer. [`Store::events_after`] returns all events.
     pub events: Vec<Event>,
 }
 
 /// Everything that the store knows about a run, except its events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Record {
+pub struct RunRecord {
     /// The run.
     #[serde(flatten)]
     pub run: Run,
@@ -83,7 +83,7 @@ pub struct Record {
     pub now: UnixMillis,
 }
 
-impl Record {
+impl RunRecord {
     /// Returns the trace context of the client that ordered the run; `None` if the order has none or cannot be parsed.
     pub fn trace_parent(&self) -> Option<Traceparent> {
         #[derive(Deserialize)]
@@ -215,7 +215,7 @@ impl Store {
     ///
     /// # Errors
     /// [`Error::Unknown`] if the run does not exist.
-    pub async fn record(&self, run_id: &RunId) -> Result<Record, Error> {
+    pub async fn record(&self, run_id: &RunId) -> Result<RunRecord, Error> {
         self.read(async |mut tx| {
             let record = self.read_record(&mut tx, run_id).await?;
             tx.finish(READ, record).await
@@ -238,13 +238,13 @@ impl Store {
         .await
     }
 
-    async fn read_record(&self, tx: &mut Tx, run_id: &RunId) -> Result<Record, Error> {
+    async fn read_record(&self, tx: &mut Tx, run_id: &RunId) -> Result<RunRecord, Error> {
         let run = self.find(tx, run_id).await?;
         let row = sqlx::query(RECORD_COLUMNS).bind(run_id.as_str()).fetch_one(tx.connection()).await;
         let row = row.map_err(failed(READ))?;
         let events_recorded: Option<String> = row.try_get("events_recorded").map_err(failed(READ))?;
         let first_event: Option<i64> = row.try_get("first_event").map_err(failed(READ))?;
-        Ok(Record {
+        Ok(RunRecord {
             wanted: text(&row, "wanted")?,
             answer: row.try_get("answer").map_err(failed(READ))?,
             answer_bytes: row.try_get("answer_bytes").map_err(failed(READ))?,

@@ -11,7 +11,7 @@ use harness::{
 };
 use platform_core::{control::RunState, id::RunId};
 use runner_model::failpoint::Point;
-use runner_store::{Record, RunHistory, Store};
+use runner_store::{RunHistory, RunRecord, Store};
 use rustix::process::{Pid, Signal, kill_process};
 use test_postgres::Database;
 
@@ -67,7 +67,7 @@ impl Scene {
         assert_eq!((outcome.code, outcome.stdout.trim()), (Some(0), run), "{outcome:?}");
     }
 
-    async fn record(&self, run: &str) -> Record {
+    async fn record(&self, run: &str) -> RunRecord {
         self.store.record(&RunId::parse(run).unwrap()).await.unwrap()
     }
 
@@ -89,8 +89,8 @@ impl Scene {
             .await;
     }
 
-    async fn ended(&self, run: &str) -> Record {
-        let over = |record: &Record| record.run.ended.is_some();
+    async fn ended(&self, run: &str) -> RunRecord {
+        let over = |record: &RunRecord| record.run.ended.is_some();
         eventually_within(PATIENCE, &format!("{run} ends"), || self.record(run), over).await
     }
 

@@ -1,7 +1,7 @@
 //! Defines the scripts of the runs in a play, and the end that each run must have.
 
 use platform_core::event::RunErrorCode;
-use runner_store::Record;
+use runner_store::RunRecord;
 use serde_json::json;
 
 /// Behaviour of an agent.
@@ -76,7 +76,7 @@ impl Script {
     }
 
     /// Returns how `record` differs from the expected end, if it does.
-    pub(super) fn differs(self, record: &Record) -> Option<String> {
+    pub(super) fn differs(self, record: &RunRecord) -> Option<String> {
         let (state, answer) = self.expected_end();
         if (record.run.state.name(), &record.answer) == (state, &answer) {
             return None;
@@ -91,7 +91,7 @@ impl Script {
 
 /// Returns whether the record is of a run with a killed sandbox. If its last call was interrupted by a kill of the
 /// proxy, the run names that.
-pub(super) fn is_sandbox_killed(record: &Record) -> bool {
+pub(super) fn is_sandbox_killed(record: &RunRecord) -> bool {
     let code = record.run.error.as_ref().map(|failure| failure.code);
     match code {
         Some(RunErrorCode::ContainerFailed) => true,

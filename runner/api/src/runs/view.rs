@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use platform_core::{control::Usage, credits::Credits, event::RunErrorCode, id::ExternalId};
 use runner_engine::{relay::RelayRecord, run_request::RunRequest};
-use runner_store::{ListFacts, QueuePosition, ReceiptSums, Record, Run, StoredRelay, StoredToolCall};
+use runner_store::{ListFacts, QueuePosition, ReceiptSums, Run, RunRecord, StoredRelay, StoredToolCall};
 use runner_telemetry::traces;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -219,7 +219,7 @@ impl<'r> RunView<'r> {
 
 impl<'r> RunDetailsView<'r> {
     /// Returns the run of `record` as `caller` may see it; it has a position while it waits in the queue.
-    pub(super) fn of(record: &'r Record, position: Option<QueuePosition>, caller: &Caller) -> Self {
+    pub(super) fn of(record: &'r RunRecord, position: Option<QueuePosition>, caller: &Caller) -> Self {
         let spec = RunRequest::stored(record).map(|request| request.spec).ok();
         let model = spec.as_ref().map(|spec| Cow::Owned(spec.model.clone()));
         let question = spec.as_ref().and_then(|spec| spec.question());

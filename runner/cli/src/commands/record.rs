@@ -9,7 +9,7 @@ use platform_core::{
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_engine::{relay::RelayRecord, run_request::RunRequest};
 use runner_model::{conversation::Message, lifecycle::State};
-use runner_store::{QueuePosition, ReceiptSums, Record, ResourceKind, Run, RunHistory};
+use runner_store::{QueuePosition, ReceiptSums, ResourceKind, Run, RunHistory, RunRecord};
 use runner_workspace as workspace;
 use serde::Deserialize;
 
@@ -58,7 +58,7 @@ pub(super) fn beginning_of_question(order: &str, columns: usize) -> Option<Strin
 }
 
 /// Returns the thread of the run, if it is a turn of one.
-fn thread(record: &Record) -> Option<String> {
+fn thread(record: &RunRecord) -> Option<String> {
     let request = RunRequest::stored(record).ok()?;
     let thread = request.spec.state_key.as_ref()?;
     let shares = request.thread_workspace().is_some();

@@ -9,7 +9,7 @@ use platform_core::{event::AgentEvent, id::RunId};
 use platform_runtime::settings::Sandbox;
 use runner_engine::{run::RunResult, run_request::Subject};
 use runner_model::lifecycle::State;
-use runner_store::{Record, Run, Store};
+use runner_store::{Run, RunRecord, Store};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -55,7 +55,7 @@ pub(super) async fn until_ended(
     store: &Store,
     run_id: &RunId,
     stop: &CancellationToken,
-) -> Result<Option<Record>, Error> {
+) -> Result<Option<RunRecord>, Error> {
     let mut shown_state = None;
     loop {
         let run = store.run(run_id).await?;

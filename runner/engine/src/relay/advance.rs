@@ -14,7 +14,7 @@ use runner_github::{
     RunFooter,
 };
 use runner_model::failpoint::Point;
-use runner_store::Record;
+use runner_store::RunRecord;
 
 use super::{
     Relays,
@@ -225,7 +225,7 @@ impl Relays {
 /// Composes the text of a pull request from what the agent wrote for it, or else from its answer.
 fn pull_request_text(
     relay: &OpenRelay,
-    record: &Record,
+    record: &RunRecord,
     secrets: &SecretScan,
 ) -> Result<PullRequestText, HoldsSecret> {
     let description = fs::read_to_string(relay.dir.description()).ok();

@@ -6,7 +6,7 @@ use platform_core::{
 };
 use platform_runtime::settings::Execution;
 use runner_model::lifecycle::State;
-use runner_store::{self as store, Created, Record, ResourceKind, ResourceState, Store};
+use runner_store::{self as store, Created, ResourceKind, ResourceState, RunRecord, Store};
 
 use crate::run_request::{RunRequest, RunSpec, Unreadable};
 
@@ -98,7 +98,7 @@ pub async fn start_next_attempt(
 }
 
 /// Checks that the order of `record` can be executed a second time.
-fn check_repeatable(record: &Record) -> Result<(), NotAttempted> {
+fn check_repeatable(record: &RunRecord) -> Result<(), NotAttempted> {
     let RunRequest { run_id, agent_id, spec: RunSpec { agent, files, .. }, .. } = RunRequest::stored(record)?;
     if agent.mode == Execution::Gateway {
         return Err(NotAttempted::OnGateway { agent_id });

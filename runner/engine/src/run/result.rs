@@ -5,7 +5,7 @@ use std::time::Duration;
 use platform_core::{control::Usage, event::AgentEvent};
 use runner_docker::ContainerExit;
 use runner_model::lifecycle::{Completion, Failure, StartKind};
-use runner_store::Record;
+use runner_store::RunRecord;
 use tokio::sync::mpsc;
 
 use super::context::RunContext;
@@ -62,8 +62,8 @@ impl RunResult {
     }
 
     /// Builds the result of an ended run that another process executed.
-    pub fn from_record(record: Record) -> Self {
-        let Record { run, answer, .. } = record;
+    pub fn from_record(record: RunRecord) -> Self {
+        let RunRecord { run, answer, .. } = record;
         Self {
             exit_code: run.exit_code,
             container_exit: None,

@@ -5,8 +5,8 @@ use std::fs;
 use platform_core::{limit::Millis, priority::Priority};
 use runner_model::{lifecycle::Transition, principal::ApiToken};
 use runner_store::{
-    AtSamePlace, Claimant, Created, Error, Filter, NewRun, Onto, ReceiptFilter, Record, ResourceChange,
-    ResourceKind, Rows, SCHEMA, Step, Store, Worker,
+    AtSamePlace, Claimant, Created, Error, Filter, NewRun, Onto, ReceiptFilter, ResourceChange, ResourceKind,
+    Rows, RunRecord, SCHEMA, Step, Store, Worker,
 };
 
 use crate::{
@@ -50,7 +50,7 @@ pub(crate) async fn populate(store: &Store) {
 }
 
 /// Returns the records of all runs, without the fields that a restore changes: epochs, and the time of the snapshot.
-pub(crate) async fn all_records(store: &Store) -> Vec<Record> {
+pub(crate) async fn all_records(store: &Store) -> Vec<RunRecord> {
     let mut all = Vec::new();
     for run in store.list(&Filter::default(), 100).await.unwrap().runs {
         let mut record = store.record(&run.run_id).await.unwrap();

@@ -7,7 +7,7 @@ use platform_core::{
 };
 use runner_model::lifecycle::{Completion, Transition};
 use runner_store::{
-    Batch, Claimant, Created, EventCursor, FencingToken, Keep, NewRun, Pruned, Record, Step, Store, Worker,
+    Batch, Claimant, Created, EventCursor, FencingToken, Keep, NewRun, Pruned, RunRecord, Step, Store, Worker,
 };
 
 use crate::database::{Database, cancelled, eventually, id, order, transitions};
@@ -68,7 +68,7 @@ async fn stored_events(store: &Store, run: &str) -> Vec<(u64, String)> {
 /// Waits until the database's clock is past the run's end.
 async fn wait_past_end(store: &Store, run: &str) {
     let has_passed = async || {
-        let Record { run, now, .. } = store.record(&id(run)).await.unwrap();
+        let RunRecord { run, now, .. } = store.record(&id(run)).await.unwrap();
         (run.ended.unwrap() < now).then_some(())
     };
     eventually("a millisecond has passed", has_passed).await;

@@ -6,7 +6,7 @@ use platform_core::{
     control::Usage,
     event::{AgentEvent, Phase},
 };
-use runner_store::{Event, Record, RunHistory, UnixMillis};
+use runner_store::{Event, RunHistory, RunRecord, UnixMillis};
 
 use super::{
     span::{AttributeValue, Span, SpanKind},
@@ -66,7 +66,7 @@ pub(super) fn spans(RunHistory { record, events }: &RunHistory) -> Vec<Span> {
 }
 
 /// Returns the times at which the present attempt entered each phase, beginning with the queue.
-fn phases(record: &Record, events: &[Event]) -> Vec<(Phase, UnixMillis)> {
+fn phases(record: &RunRecord, events: &[Event]) -> Vec<(Phase, UnixMillis)> {
     let mut phases = vec![(Phase::Queued, record.run.created)];
     for event in events {
         match event.event() {
@@ -78,7 +78,7 @@ fn phases(record: &Record, events: &[Event]) -> Vec<(Phase, UnixMillis)> {
     phases
 }
 
-fn attributes(record: &Record) -> Vec<(&'static str, AttributeValue)> {
+fn attributes(record: &RunRecord) -> Vec<(&'static str, AttributeValue)> {
     let run = &record.run;
     let mut attributes = vec![
         ("gen_ai.operation.name", "invoke_agent".into()),

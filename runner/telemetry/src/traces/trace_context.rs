@@ -4,7 +4,7 @@ use platform_core::{
     id::{InstallationId, RunId},
     traceparent::{SpanId, TraceId, Traceparent},
 };
-use runner_store::{Error, Record, Run, Store};
+use runner_store::{Error, Run, RunRecord, Store};
 
 /// Trace context of a run. Every process that knows the run derives the same one.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(super) struct TraceContext {
 
 /// Returns the id of a stored run's trace.
 #[must_use]
-pub fn trace_id(record: &Record) -> String {
+pub fn trace_id(record: &RunRecord) -> String {
     TraceContext::recorded(record).trace.to_string()
 }
 
@@ -46,7 +46,7 @@ impl TraceContext {
     }
 
     /// Returns the context of a stored run, for all of its spans.
-    pub(super) fn recorded(record: &Record) -> Self {
+    pub(super) fn recorded(record: &RunRecord) -> Self {
         Self::of(&record.run, record.trace_parent())
     }
 

@@ -14,7 +14,7 @@ use runner_model::{
     failpoint::Point,
     lifecycle::{Completion, State},
 };
-use runner_store::{self as store, Claimant, Created, Record, Run, Store};
+use runner_store::{self as store, Claimant, Created, Run, RunRecord, Store};
 use tokio::time::Instant;
 
 use super::{LeasedRun, RecoveredState};
@@ -126,7 +126,7 @@ struct Acquired {
 
 impl RecoveredState {
     /// Returns the state that previous workers left for `run`, according to its `record`.
-    fn of(run: &Run, record: Record) -> Self {
+    fn of(run: &Run, record: RunRecord) -> Self {
         let completion = matches!(run.state, State::Collecting(_) | State::Settling(_)).then(|| Completion {
             exit_code: run.exit_code,
             oom_seen: run.oom_seen,
