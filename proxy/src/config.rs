@@ -292,16 +292,16 @@ fn target(settings: &settings::Upstream) -> Result<upstream::Target, ValidationE
         about: About::Setting(format!("upstream.{setting}")),
         problem,
     };
-    let settings::BaseUrl { scheme, host, port } = settings::BaseUrl::parse(&settings.base_url)
-        .map_err(|error| invalid("base_url", error.to_string()))?;
-    let authority = HeaderValue::from_str(&settings.authority())
+    let url = settings.url().map_err(|error| invalid("base_url", error.to_string()))?;
+    let authority = HeaderValue::from_str(&url.base.authority())
         .map_err(|error| invalid("base_url", error.to_string()))?;
     let probe = settings.probe_path.as_ref().map(|path| path.parse::<PathAndQuery>()).transpose();
     let config = upstream::Config {
-        host,
-        port,
+        host: url.base.host,
+        port: url.base.port,
         authority,
-        scheme: match scheme {
+        path: url.path,
+        scheme: match url.base.scheme {
             settings::Scheme::Http => upstream::Scheme::Http,
             settings::Scheme::Https => upstream::Scheme::Https { ca_file: settings.ca_file.clone() },
         },

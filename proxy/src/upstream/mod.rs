@@ -29,7 +29,7 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use http::{Request, Response, header};
+use http::{Request, Response};
 use hyper::{body::Incoming, client::conn::TrySendError};
 use platform_core::{record::Timeout, trace};
 use platform_runtime::sync::Mutex;
@@ -110,7 +110,7 @@ impl Upstream {
         mut request: Request<Pieces>,
         sending: impl Fn(trace::Connection),
     ) -> Result<(Response<Incoming>, Connection), Error> {
-        request.headers_mut().insert(header::HOST, self.target.authority.clone());
+        self.target.address(&mut request);
         while let Some(mut connection) = self.checkout() {
             sending(trace::Connection::Pooled);
             match connection.send(request).await {
@@ -133,7 +133,7 @@ impl Upstream {
         &self,
         mut request: Request<Pieces>,
     ) -> Result<(Response<Incoming>, Connection), Error> {
-        request.headers_mut().insert(header::HOST, self.target.authority.clone());
+        self.target.address(&mut request);
         send_on(self.connect().await?, request).await
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Config {
     pub(crate) port: u16,
     /// Value of the `host` header.
     pub(crate) authority: HeaderValue,
+    /// Path below which the API is: empty, or one that begins with a slash and does not end with one.
+    pub(crate) path: String,
     pub(crate) scheme: Scheme,
     /// Longest wait for a connection.
     pub(crate) connect_timeout: Duration,
@@ -55,7 +57,8 @@ pub(crate) enum Scheme {
 pub(crate) struct Target {
     connector: Connector,
     circuit: Circuit,
-    pub(super) authority: HeaderValue,
+    authority: HeaderValue,
+    path: String,
     pub(super) idle_timeout: Duration,
     pub(super) max_idle: usize,
     probe_path: Option<PathAndQuery>,
@@ -81,6 +84,7 @@ impl Target {
             },
             circuit: Circuit::default(),
             authority: config.authority,
+            path: config.path,
             idle_timeout: config.idle_timeout,
             max_idle: config.max_idle,
             probe_path: config.probe_path,
@@ -103,6 +107,19 @@ impl Target {
                 "the upstream refuses this proxy's key, or its budget there is used up: check upstream.key_file"
             );
         });
+    }
+
+    /// Addresses `request` to this upstream: to its host, below its path.
+    pub(super) fn address(&self, request: &mut Request<Pieces>) {
+        request.headers_mut().insert(header::HOST, self.authority.clone());
+        if self.path.is_empty() {
+            return;
+        }
+        let below = request.uri().path_and_query().map_or("/", PathAndQuery::as_str);
+        // Both parts are paths, so the whole is one. If it is too long for one, the upstream knows no such path.
+        if let Ok(uri) = format!("{}{below}", self.path).parse() {
+            *request.uri_mut() = uri;
+        }
     }
 
     #[cfg(test)]

@@ -36,6 +36,7 @@ fn target(port: u16) -> Arc<Target> {
         host: "127.0.0.1".to_owned(),
         port,
         authority: HeaderValue::from_static("upstream"),
+        path: String::new(),
         scheme: Scheme::Http,
         connect_timeout: TIMEOUT,
         tls_timeout: TIMEOUT,

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use bench::upstream::ScriptedUpstream;
 use harness::{
-    FaultProxy, KeepOpenUpstream, KeyRejectingUpstream, World, eventually, idle_soak::Soak, metrics::Scrape,
+    FaultProxy, KeepOpenUpstream, KeyRejectingUpstream, RawScriptedUpstream, World, eventually,
+    idle_soak::Soak, metrics::Scrape,
 };
 use http::Method;
 use platform_core::{
@@ -38,6 +39,22 @@ async fn a_refused_key_is_logged_once_a_minute() {
     }
     let log = world.log();
     assert_eq!(log.matches("check upstream.key_file").count(), 1, "{log}");
+}
+
+/// Calls and the proxy's own questions go below the path. A `/v1` at its end is not sent twice.
+#[tokio::test]
+async fn an_upstream_below_a_path_answers() {
+    let below = RawScriptedUpstream::start().await;
+    below.say(&[
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{\"data\":[]}",
+    ]);
+    let upstream = ScriptedUpstream::start().await.unwrap();
+    let world = World::in_front_of(upstream, &format!("{}/openai/v1", below.base_url()), "").await;
+    let run = world.run("r1", "acct-1").await;
+    assert_eq!(run.agent.chat("fake").await.status, 200);
+    assert!(below.heard().starts_with("POST /openai/v1/chat/completions HTTP/1.1\r\n"), "{}", below.heard());
+    world.control.send(Method::GET, "/v1/upstream", String::new()).await;
+    assert!(below.heard().starts_with("GET /openai/v1/models HTTP/1.1\r\n"), "{}", below.heard());
 }
 
 #[tokio::test]

@@ -138,13 +138,22 @@ impl ServiceUrl {
         if text.contains('@') {
             return Err("it has a user or a password; the token goes into github.token_file".into());
         }
+        let url = Self::split(text)?;
+        if url.base.scheme == Scheme::Http && !is_loopback(&url.base.host) {
+            return Err(format!("tokens would be sent to {} in clear: use https://", url.base.host).into());
+        }
+        Ok(url)
+    }
+
+    /// Parses `http[s]://host[:port][/path]`.
+    ///
+    /// # Errors
+    /// A description of the error.
+    pub fn split(text: &str) -> Result<Self, InvalidValue> {
         let start = text.find("://").map_or(0, |at| at + "://".len());
         let end = text[start..].find('/').map_or(text.len(), |at| start + at);
         let base = BaseUrl::parse(&text[..end])?;
         let base = BaseUrl { host: base.host.to_ascii_lowercase(), ..base };
-        if base.scheme == Scheme::Http && !is_loopback(&base.host) {
-            return Err(format!("tokens would be sent to {} in clear: use https://", base.host).into());
-        }
         let path = text[end..].trim_end_matches('/');
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         let is_odd = |part: &str| part.is_empty() || part == "." || part == "..";

@@ -8,13 +8,15 @@ use platform_core::{
     name,
 };
 
+use super::ServiceUrl;
 use crate::config::{Section, settings};
 
 settings! {
     /// `[upstream]`
     #[derive(Debug, Clone)]
     pub struct Upstream read from section {
-        /// Scheme, host and port of the upstream, without a path.
+        /// Scheme, host and port of the upstream, and the path below which its API is, such as
+        /// `https://models.example/openai`. A `/v1` at its end is left out: calls bring it.
         pub base_url: String => variable(name::env::LITELLM_BASE_URL).or("http://127.0.0.1:4000".to_owned()),
         /// File that holds the upstream's key and nothing else; closed to other users.
         pub key_file: Option<PathBuf> => optional(),
@@ -66,7 +68,7 @@ pub enum Scheme {
 impl Upstream {
     pub(super) fn section(section: &Section<'_>) -> Self {
         let settings = Self::read(section);
-        if let Err(problem) = BaseUrl::parse(&settings.base_url) {
+        if let Err(problem) = settings.url() {
             section.reject("base_url", problem);
         }
         if settings.probe_path.as_ref().is_some_and(|path| !path.starts_with('/')) {
@@ -75,10 +77,20 @@ impl Upstream {
         settings
     }
 
+    /// Returns where the upstream is. Its path has no `/v1` at the end.
+    ///
+    /// # Errors
+    /// A description of what is wrong with `base_url`.
+    pub fn url(&self) -> Result<ServiceUrl, InvalidValue> {
+        let ServiceUrl { base, path } = ServiceUrl::split(&self.base_url)?;
+        let path = path.strip_suffix("/v1").unwrap_or(&path).to_owned();
+        Ok(ServiceUrl { base, path })
+    }
+
     /// Returns `host:port` of the upstream.
     #[must_use]
     pub fn authority(&self) -> String {
-        BaseUrl::parse(&self.base_url).map(|url| url.authority()).unwrap_or_default()
+        self.url().map(|url| url.base.authority()).unwrap_or_default()
     }
 }
 

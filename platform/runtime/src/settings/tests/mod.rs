@@ -192,6 +192,7 @@ fn base_urls_are_checked_where_they_are_written() {
         ("https://[::1]", "[::1]:443"),
         ("https://models.example", "models.example:443"),
         ("https://models.example:8443/", "models.example:8443"),
+        ("https://models.example/openai/v1", "models.example:443"),
     ] {
         let environment = Environment::from([("LITELLM_BASE_URL", url)]);
         assert_eq!(
@@ -206,13 +207,27 @@ fn base_urls_are_checked_where_they_are_written() {
         "http://::1",
         "http://[a]:1",
         "http://",
-        "http://a/v1",
+        "http://a/../v1",
+        "http://a/v1?key=x",
         "http://a:b",
         "http://user@host",
         "http://a:99999",
     ] {
         let error = parse(&format!("\n[upstream]\nbase_url = '{url}'\n")).unwrap_err().to_string();
         assert!(error.contains("s.toml:3: upstream.base_url: "), "{url}: {error}");
+    }
+}
+
+#[test]
+fn an_upstream_may_be_below_a_path() {
+    for (url, path) in [
+        ("https://models.example", ""),
+        ("https://models.example/v1/", ""),
+        ("https://models.example/openai/v1", "/openai"),
+        ("https://models.example/models/", "/models"),
+    ] {
+        let settings = parse(&format!("[upstream]\nbase_url = '{url}'")).unwrap();
+        assert_eq!(settings.upstream.url().unwrap().path, path, "{url}");
     }
 }
 

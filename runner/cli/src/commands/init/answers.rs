@@ -10,7 +10,7 @@ use platform_core::{
 };
 use platform_runtime::{
     config::Environment,
-    settings::{BaseUrl, DEFAULT_AGENT},
+    settings::{DEFAULT_AGENT, ServiceUrl},
 };
 
 use super::Arguments;
@@ -246,7 +246,7 @@ fn listed(models: &[String]) -> String {
 fn checked_url(text: &str) -> Result<String, InvalidValue> {
     let url = text.trim().trim_end_matches('/');
     let url = url.strip_suffix("/v1").unwrap_or(url);
-    BaseUrl::parse(url).map(|_parsed| url.to_owned())
+    ServiceUrl::split(url).map(|_parsed| url.to_owned())
 }
 
 #[cfg(test)]
@@ -259,7 +259,8 @@ mod tests {
             ("http://a:4000", Some("http://a:4000")),
             (" https://api.openai.com/v1/ ", Some("https://api.openai.com")),
             ("a:4000", None),
-            ("http://a/other", None),
+            ("http://a/openai/v1", Some("http://a/openai")),
+            ("http://a/../other", None),
         ] {
             assert_eq!(checked_url(text).ok().as_deref(), expected, "{text}");
         }
