@@ -3,7 +3,7 @@
 //! Codes of runs that failed, of calls that the data plane refused, and of host tools are lists beside this one:
 //! [`crate::event::RunErrorCode`], [`crate::refusal::Refusal`] and [`crate::host_tools::ToolCode`].
 
-use std::{error::Error, io, process::ExitCode, time::SystemTimeError};
+use std::{error::Error, io, time::SystemTimeError};
 
 use crate::{event::RunErrorCode, id::InvalidId};
 
@@ -33,20 +33,22 @@ pub enum Exit {
     ClosedPipe,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Success => 0,
-            Exit::Failure => 1,
-            Exit::Usage => 2,
-            Exit::Unavailable => 69,
-            Exit::Internal => 70,
-            Exit::TryAgain => 75,
-            Exit::Timeout => 124,
-            Exit::Cancelled => 130,
-            Exit::OutOfMemory => 137,
-            Exit::ClosedPipe => 141,
-        })
+impl Exit {
+    /// Returns the code as a number.
+    #[must_use]
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Success => 0,
+            Self::Failure => 1,
+            Self::Usage => 2,
+            Self::Unavailable => 69,
+            Self::Internal => 70,
+            Self::TryAgain => 75,
+            Self::Timeout => 124,
+            Self::Cancelled => 130,
+            Self::OutOfMemory => 137,
+            Self::ClosedPipe => 141,
+        }
     }
 }
 

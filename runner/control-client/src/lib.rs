@@ -1,5 +1,4 @@
 //! Calls the data plane's control socket: registers and closes runs, follows taps and the journal, changes limits.
-//!
 //! Opens a connection per request, because requests are rare. Does not decide when to send a request, and never holds
 //! the upstream's key.
 //!
@@ -7,6 +6,7 @@
 //!
 //! Invariants: every error says whether the data plane was unavailable or refused.
 
+mod error_code;
 mod spend;
 
 use std::{
@@ -19,7 +19,6 @@ use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use platform_core::{
     budget::Budget,
-    code::{Code, Coded},
     control::{
         AccountBudget, AccountView, Consumer, Correlation, Cursor, ExhaustedAccounts, FreezeChange, Frozen,
         GatewayListener, Health, Problem, Readiness, Register, Registered, Reloaded, Revoked, RunView,
@@ -87,24 +86,6 @@ pub enum Error {
     /// The answer does not follow the protocol.
     #[error("the proxy's answer is not in the protocol: {0}")]
     Unexpected(String),
-}
-
-impl Coded for Error {
-    fn code(&self) -> Code {
-        match self {
-            Self::Refused { code, .. } if code == Code::NotStored.word() => Code::NotStored,
-            error if error.is_refusal() => Code::DataPlaneRefused,
-            Self::Refused { .. } | Self::Unexpected(_) => Code::DataPlaneFailed,
-            _ => Code::DataPlaneUnavailable,
-        }
-    }
-
-    fn word(&self) -> &str {
-        match self {
-            Self::Refused { code, .. } => code,
-            error => error.code().word(),
-        }
-    }
 }
 
 impl Error {

@@ -3,7 +3,6 @@
 use std::{io, path::PathBuf, time::Duration};
 
 use platform_core::{
-    code::{Code, Coded},
     connection::ConnectionId,
     credits::Credits,
     id::{AccountId, ExternalId, PrincipalId, RunId},
@@ -360,35 +359,6 @@ pub enum Error {
         /// Fault of the line.
         problem: &'static str,
     },
-}
-
-impl Coded for Error {
-    fn code(&self) -> Code {
-        match self {
-            Self::Unknown { .. } | Self::NoPrincipal { .. } => Code::NotFound,
-            Self::NoConnection { .. } => Code::ConnectionUnknown,
-            Self::NoThread { .. } => Code::ThreadUnknown,
-            Self::Forgotten { .. } => Code::NotRepeatable,
-            Self::Full(_) => Code::QueueFull,
-            Self::SessionBusy { .. } => Code::SessionBusy,
-            Self::ThreadBusy { .. } => Code::ThreadBusy,
-            Self::StillActive { .. } => Code::RunActive,
-            Self::RelayChanged { .. } => Code::RelayBusy,
-            Self::HostAtWork { .. } | Self::OthersAtWork { .. } => Code::StoreBusy,
-            Self::Conflict { .. } => Code::RunIdTaken,
-            Self::ServesAnother { .. } => Code::StoreServesAnotherHost,
-            Self::PrincipalExists { .. } | Self::PrincipalRevoked { .. } => Code::PrincipalIdTaken,
-            Self::ConnectionExists { .. } => Code::ConnectionExists,
-            Self::ConnectionLimit(_) => Code::ConnectionsExhausted,
-            Self::TopUpExists { .. } => Code::IdempotencyKeyTaken,
-            Self::BranchTaken { .. } => Code::BranchTaken,
-            Self::NotEmpty { .. } => Code::StoreNotEmpty,
-            Self::Backup { .. } | Self::BackupFile { .. } => Code::BackupUnusable,
-            Self::TooLarge { .. } => Code::TooLarge,
-            error if error.is_transient() => Code::StoreUnavailable,
-            _ => Code::StoreFailed,
-        }
-    }
 }
 
 /// Faults of the file with a host's id.

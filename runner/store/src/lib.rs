@@ -40,6 +40,7 @@ mod csp_reports;
 mod cursors;
 mod error;
 mod error_class;
+mod error_code;
 mod events;
 mod find;
 mod forget;

@@ -41,7 +41,7 @@ pub fn main() -> ExitCode {
         }
         exit
     });
-    outcome.into()
+    ExitCode::from(outcome.number())
 }
 
 /// Returns the runtime of a command.
