@@ -106,7 +106,7 @@ impl Person {
         assert_shows(&self.debian.run(ask).await, &[ANSWER]);
     }
 
-    /// Lets an agent work on a repository, whose commits become a pull request. Returns the id of the run.
+    /// Lets an agent work on a repository. Its commits become a pull request. Returns the id of the run.
     async fn orders_a_pull_request(&self) -> String {
         let url = format!("{} --agent test:sh --base main", self.host.url("app"));
         let page = Page::read("docs/src/how-to/repositories.md");

@@ -1,4 +1,4 @@
-//! The machine of a person who has nothing of Sluicegate: a Debian with a Docker of its own, in a container.
+//! The machine of a person who has nothing of Sluicegate: a Debian with its own Docker, in a container.
 //!
 //! Docker runs inside, so paths and mounts are those of a machine, and all of them end with the container. The network is
 //! this host's, so that servers of the test and a browser here reach what runs there.
@@ -25,7 +25,7 @@ pub const IMAGE: &str = "sluicegate/sandbox-runtime:latest";
 const SCRIPT_TIMEOUT: Duration = Duration::from_secs(180);
 /// Programs of Docker. The image has none.
 const ENGINE: [&str; 5] = ["dockerd", "containerd", "containerd-shim-runc-v2", "runc", "docker"];
-/// Script that starts Docker. It has a network namespace of its own: without a bridge it would
+/// Script that starts Docker. It has its own network namespace: without a bridge it would
 /// remove that of the host's Docker.
 const START: &str = "awk '$2 ~ \"^/sys\" { print $2 }' /proc/mounts | xargs -n 1 mount -o remount,bind,rw
 exec unshare --net -- dockerd --bridge=none --iptables=false --ip-forward=false";

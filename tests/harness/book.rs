@@ -69,7 +69,7 @@ impl Page {
     /// Returns the commands below a heading.
     ///
     /// # Panics
-    /// If there is no such heading.
+    /// If the page lacks the heading.
     #[must_use]
     pub fn commands(&self, heading: &str) -> String {
         let blocks = self.section(heading).split("```sh\n").skip(1);

@@ -17,12 +17,12 @@ pub fn error(program: &str, error: &dyn Error) {
     drop(io::stderr().write_all(text.as_bytes()));
 }
 
-/// Reason why a backend gave no answer: an error of which only its text is kept, with that of its causes.
+/// Error of which only the text is kept, with those of its causes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Reason(pub String);
+pub struct ErrorText(pub String);
 
-impl Reason {
+impl ErrorText {
     /// Returns the text of `error` and its causes.
     #[must_use]
     pub fn of(error: &dyn Error) -> Self {

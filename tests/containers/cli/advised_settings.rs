@@ -103,7 +103,7 @@ async fn an_advised_volume_lets_an_agent_run() {
     assert_eq!(answered.code, Some(0), "{answered:?}");
 }
 
-/// `docker build` or `docker tag` brings an image as well as the advised pull, for which there is no registry here.
+/// `docker build` or `docker tag` brings an image as well as the advised pull. No registry is here.
 #[tokio::test]
 async fn an_advised_image_lets_an_agent_run() {
     let image = format!("sw-advised-{:032x}:1", random::bits());

@@ -46,7 +46,8 @@ pub struct Findings {
     pub faults: Vec<String>,
 }
 
-/// What limits counted at the end of each call, beside what LiteLLM spent for it. It has the calls with a row and a price.
+/// Sums that limits counted at the end of each call, beside those that LiteLLM spent. Calls without a row or a price are left
+/// out.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Counted {
     /// Number of calls.
@@ -57,8 +58,8 @@ pub struct Counted {
     pub nanodollars: i64,
     /// Sum that LiteLLM spent, in nano-dollars.
     pub spent: i64,
-    /// Calls that were counted for less than LiteLLM spent.
-    pub below: usize,
+    /// Calls that were counted for less than LiteLLM spent, in words.
+    pub below: Vec<String>,
 }
 
 impl Evidence {
@@ -149,7 +150,9 @@ impl Evidence {
             counted.cut += usize::from(sent.outcome != COMPLETE);
             counted.nanodollars += receipt.nanodollars;
             counted.spent += spent.cast_signed();
-            counted.below += usize::from(receipt.nanodollars < spent.cast_signed());
+            if receipt.nanodollars < spent.cast_signed() {
+                counted.below.push(format!("{} of {spent}: {receipt:?} {sent:?}", receipt.nanodollars));
+            }
         }
         counted
     }

@@ -39,6 +39,10 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const ACCOUNTS: usize = 3;
 const SETTINGS: &str = "[worker]\nlease_duration = '2s'\nmax_concurrent_runs = 8\ngc_interval = '2s'\n\
                         [billing]\nledger_delay = '1s'\n";
+/// Prices of LiteLLM's models in tests, by which calls without a cost in their answer are counted.
+const PRICES: &str = "[prices.'*']\ninput = '1'\noutput = '2'\n\
+                      [prices.gpt-5]\ninput = '1.25'\noutput = '10'\ncached = '0.125'\n\
+                      [prices.claude-sonnet-4-5]\ninput = '3'\noutput = '15'\ncached = '0.3'\n";
 
 /// A play.
 #[derive(Debug, Clone, Copy)]
@@ -63,9 +67,10 @@ impl BillingChaos {
         let plans: Vec<_> = (0..self.runs).map(|_| Plan::of(&mut random, self.calls)).collect();
         let upstream = ScriptedUpstream::start().await.unwrap();
         let litellm = LiteLlm::with_database(&upstream, CANARY_KEY).await;
-        let toml = format!("{}{SETTINGS}", plan::registry());
+        let toml = format!("{}{SETTINGS}{PRICES}", plan::registry());
         let mut world = World::in_front_of(upstream, &litellm.base_url, &toml).await;
         assert!(world.stop_proxy().await);
+        world.reconfigure("client_gone_timeout = '500ms'", "client_gone_timeout = '60s'");
         let up = Some(Up::start(world.sluice()).await);
         let mut victims = Victims { litellm, up, litellm_kills: Vec::new() };
         let store = open_store(&world).await;

@@ -149,7 +149,7 @@ impl Dashboard {
 }
 
 impl Cases {
-    /// Runs a suite in a Chromium of its own, against the dashboard of another machine. Its cases are exactly `cases`, and none
+    /// Runs a suite in its own Chromium, against the dashboard of another machine. Its cases are exactly `cases`, and none
     /// broke off.
     ///
     /// # Panics

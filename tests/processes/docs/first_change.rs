@@ -3,7 +3,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use harness::book::Page;
-use platform_runtime::config::Environment;
+use platform_runtime::{config::Environment, report::ErrorText};
 use tokio::{process::Command, time::timeout};
 
 /// Longest that one step may take, beside other tests. The page promises ten minutes for all of them, reading included.
@@ -14,12 +14,12 @@ const KEPT: [&str; 4] = ["PATH", "HOME", "CARGO_HOME", "RUSTUP_HOME"];
 const PERSON: [&str; 4] =
     ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
 
-/// What a developer adds to the test that the page names.
+/// Lines of the test that the page names: one that is there, and the one that a developer adds behind it.
 const CASE: (&str, &str) =
     ("            (\"1500\", 1500, \"1500 B\"),\n", "            (\"\\t7 KiB\", 7 << 10, \"7 KiB\"),\n");
 
 /// Runs commands of the page in `clone`.
-async fn run(clone: &Path, commands: &str) -> Result<String, String> {
+async fn run(clone: &Path, commands: &str) -> Result<String, ErrorText> {
     let own = Environment::capture();
     let mut shell = Command::new("bash");
     shell.args(["-euo", "pipefail", "-c", &format!("exec 2>&1\n{commands}")]).current_dir(clone).env_clear();
@@ -29,7 +29,7 @@ async fn run(clone: &Path, commands: &str) -> Result<String, String> {
     let ended = timeout(STEP_TIMEOUT, shell.output()).await;
     let output = ended.unwrap_or_else(|_| panic!("it hangs: {commands}")).unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    if output.status.success() { Ok(said) } else { Err(said) }
+    if output.status.success() { Ok(said) } else { Err(ErrorText(said)) }
 }
 
 /// The control: a case that is wrong fails.
@@ -49,7 +49,7 @@ async fn the_first_change_works_as_written() {
     let (before, case) = CASE;
     fs::write(&file, text.replacen(before, &format!("{before}{}", case.replace("7 <<", "8 <<")), 1)).unwrap();
     let said = run(&clone, test_limits).await.expect_err("a wrong case passes");
-    assert!(said.contains("sizes_are_read_and_shown_with_units"), "{said}");
+    assert!(said.0.contains("sizes_are_read_and_shown_with_units"), "{said}");
     fs::write(&file, text.replacen(before, &format!("{before}{case}"), 1)).unwrap();
     run(&clone, test_limits).await.unwrap();
     run(&clone, lint).await.unwrap();

@@ -11,7 +11,7 @@ use axum::{
     response::Response,
 };
 use platform_core::control::{Consumer, Health, Readiness};
-use platform_runtime::report::Reason;
+use platform_runtime::report::ErrorText;
 use runner_docker::{Docker, Version};
 use runner_store::{Present, Queue, StoredCspReport};
 use tokio::time::timeout;
@@ -30,9 +30,9 @@ const PART_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// State of all parts, or the reason why one does not answer.
 struct SystemState {
-    store: Result<StoreState, Reason>,
-    docker: Result<Version, Reason>,
-    data_plane: Result<DataPlaneState, Reason>,
+    store: Result<StoreState, ErrorText>,
+    docker: Result<Version, ErrorText>,
+    data_plane: Result<DataPlaneState, ErrorText>,
 }
 
 /// State of the store, with the numbers that it has.
@@ -65,7 +65,7 @@ pub(crate) fn show_operation() -> Operation {
 }
 
 impl ApiContext {
-    async fn store_state(&self) -> Result<StoreState, Reason> {
+    async fn store_state(&self) -> Result<StoreState, ErrorText> {
         let read = async {
             let store = &self.opened().await?.store;
             Ok::<_, Error>(StoreState {
@@ -78,13 +78,13 @@ impl ApiContext {
         in_time(read).await
     }
 
-    async fn docker_state(&self) -> Result<Version, Reason> {
+    async fn docker_state(&self) -> Result<Version, ErrorText> {
         let settings = self.settings().get();
         let read = async { Docker::connect(&settings.sandbox.docker_socket).await?.version().await };
         in_time(read).await
     }
 
-    async fn data_plane_state(&self) -> Result<DataPlaneState, Reason> {
+    async fn data_plane_state(&self) -> Result<DataPlaneState, ErrorText> {
         let read = async {
             Ok::<_, runner_control_client::Error>(DataPlaneState {
                 health: self.data_plane.health().await?,
@@ -96,9 +96,9 @@ impl ApiContext {
     }
 }
 
-async fn in_time<T, E: std::error::Error>(read: impl Future<Output = Result<T, E>>) -> Result<T, Reason> {
+async fn in_time<T, E: std::error::Error>(read: impl Future<Output = Result<T, E>>) -> Result<T, ErrorText> {
     match timeout(PART_TIMEOUT, read).await {
-        Ok(read) => read.map_err(|error| Reason::of(&error)),
-        Err(_elapsed) => Err(Reason(format!("it did not answer within {} s", PART_TIMEOUT.as_secs()))),
+        Ok(read) => read.map_err(|error| ErrorText::of(&error)),
+        Err(_elapsed) => Err(ErrorText(format!("it did not answer within {} s", PART_TIMEOUT.as_secs()))),
     }
 }

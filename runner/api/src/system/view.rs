@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use platform_core::control::{Consumer, JournalState, NotReady};
-use platform_runtime::report::Reason;
+use platform_runtime::report::ErrorText;
 use runner_store::SCHEMA;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -130,13 +130,13 @@ impl SystemView {
                 state: word(&state.store),
                 description: store.map(|store| store.description.clone()),
                 schema: SCHEMA,
-                reason: state.store.as_ref().err().map(Reason::to_string),
+                reason: state.store.as_ref().err().map(ErrorText::to_string),
             },
             docker: DockerView {
                 state: word(&state.docker),
                 engine: state.docker.as_ref().ok().map(|version| version.engine.clone()),
                 api: state.docker.as_ref().ok().map(|version| version.api.clone()),
-                reason: state.docker.as_ref().err().map(Reason::to_string),
+                reason: state.docker.as_ref().err().map(ErrorText::to_string),
             },
             data_plane: DataPlaneView::of(&state.data_plane),
             journal: state.data_plane.as_ref().ok().map(JournalView::of),
@@ -150,15 +150,15 @@ impl SystemView {
     }
 }
 
-fn word<T>(answered: &Result<T, Reason>) -> &'static str {
+fn word<T>(answered: &Result<T, ErrorText>) -> &'static str {
     if answered.is_ok() { "ok" } else { "unavailable" }
 }
 
 impl DataPlaneView {
-    fn of(state: &Result<DataPlaneState, Reason>) -> Self {
+    fn of(state: &Result<DataPlaneState, ErrorText>) -> Self {
         let DataPlaneState { health, readiness, .. } = match state {
             Ok(state) => state,
-            Err(Reason(reason)) => return Self::unavailable(reason),
+            Err(ErrorText(reason)) => return Self::unavailable(reason),
         };
         Self {
             state: if readiness.ready { "ready" } else { "not_ready" },

@@ -203,7 +203,7 @@ mod tests {
 
     use platform_runtime::{
         config::Sources,
-        report::Reason,
+        report::ErrorText,
         settings::{DEFAULT_AGENT, Settings},
     };
 
@@ -273,7 +273,7 @@ mod tests {
         );
 
         let docker_unavailable = codes(&HostFacts {
-            docker: Err(Reason("start Docker".to_owned())),
+            docker: Err(ErrorText("start Docker".to_owned())),
             models: Some(vec!["*".to_owned()]),
             gateways: unreachable,
         });

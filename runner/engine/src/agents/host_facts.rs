@@ -13,7 +13,7 @@ use platform_core::{
     id::{AgentId, GatewayId},
 };
 use platform_runtime::{
-    report::{self, Reason},
+    report::{self, ErrorText},
     settings::{Agent, Execution, Image, Settings},
 };
 use runner_control_client::DataPlane;
@@ -40,7 +40,7 @@ pub struct Probes {
 #[derive(Debug)]
 pub struct HostFacts {
     /// Images and volumes that Docker lacks, or the reason why it does not answer.
-    pub(crate) docker: Result<MissingOnDocker, Reason>,
+    pub(crate) docker: Result<MissingOnDocker, ErrorText>,
     /// Models that the upstream offers, if it answered.
     pub(crate) models: Option<Vec<String>>,
     /// Gateways that cannot be reached, with the reason.
@@ -72,8 +72,8 @@ impl Probes {
             self.gateways(agents)
         );
         let timed_out =
-            |_elapsed| Err(Reason(format!("Docker did not answer within {} s", DOCKER_TIMEOUT.as_secs())));
-        let docker = docker.map_or_else(timed_out, |answer| answer.map_err(|error| Reason::of(&error)));
+            |_elapsed| Err(ErrorText(format!("Docker did not answer within {} s", DOCKER_TIMEOUT.as_secs())));
+        let docker = docker.map_or_else(timed_out, |answer| answer.map_err(|error| ErrorText::of(&error)));
         HostFacts { docker, models, gateways }
     }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use gateway_bridge::Hello;
 use platform_core::{id::GatewayId, json::Raw};
 use platform_runtime::{
-    report::{self, Reason},
+    report::{self, ErrorText},
     settings::{Attribution, Gateway, Settings},
 };
 use serde::Deserialize;
@@ -94,11 +94,11 @@ pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Ve
     let reported = if reached { Some(query_config(settings, id).await) } else { None };
     let (config, hello) = match reported {
         Some(Ok(Reported { config: Ok(config), hello })) => (config, Some(hello)),
-        Some(Ok(Reported { config: Err(Reason(why)), hello })) => {
+        Some(Ok(Reported { config: Err(ErrorText(why)), hello })) => {
             found.push(Finding::Unknown(why));
             (written, Some(hello))
         }
-        Some(Err(Reason(why))) => {
+        Some(Err(ErrorText(why))) => {
             found.push(Finding::Unknown(why));
             (written, None)
         }
@@ -144,7 +144,7 @@ fn check_secrets(gateway: &Gateway, paths: &GatewayPaths) -> Vec<Finding> {
 /// Answers of a gateway.
 struct Reported {
     /// Configuration that the gateway reports, if its version can; or the reason why it did not answer.
-    config: Result<Option<Value>, Reason>,
+    config: Result<Option<Value>, ErrorText>,
     hello: Hello,
 }
 
@@ -169,17 +169,18 @@ impl ConfigAnswer<'_> {
 }
 
 /// Connects to a gateway and asks for its configuration.
-async fn query_config(settings: &Settings, id: &GatewayId) -> Result<Reported, Reason> {
+async fn query_config(settings: &Settings, id: &GatewayId) -> Result<Reported, ErrorText> {
     let pool = GatewayPool::of(settings);
-    let connection = pool.named(id.as_str()).map_err(|error| Reason::of(&error))?;
-    let (gateway, hello) = connection.connected().await.map_err(|error| Reason::of(&error))?;
+    let connection = pool.named(id.as_str()).map_err(|error| ErrorText::of(&error))?;
+    let (gateway, hello) = connection.connected().await.map_err(|error| ErrorText::of(&error))?;
     let answer = timeout(CONFIG_TIMEOUT, gateway.call("config.get", json!({}))).await;
     gateway.close().await;
     let config = match answer {
-        Err(_late) => {
-            Err(Reason(format!("it did not report its configuration within {} s", CONFIG_TIMEOUT.as_secs())))
-        }
-        Ok(Err(error)) => Err(Reason::of(&error)),
+        Err(_late) => Err(ErrorText(format!(
+            "it did not report its configuration within {} s",
+            CONFIG_TIMEOUT.as_secs()
+        ))),
+        Ok(Err(error)) => Err(ErrorText::of(&error)),
         Ok(Ok(answer)) => Ok(answer.read::<ConfigAnswer<'_>>().ok().and_then(|answer| answer.config())),
     };
     Ok(Reported { config, hello })

@@ -16,7 +16,7 @@ use platform_core::{
     traceparent::SpanId,
 };
 use platform_runtime::{
-    report::{self, Reason},
+    report::{self, ErrorText},
     retry::{Backoff, repeat_forever},
 };
 use runner_control_client::{DataPlane, Follow, Lines};
@@ -57,7 +57,7 @@ impl Exporter {
         let mut contexts = RunContexts::new();
         let follow = async || {
             let followed = self.follow_once(store, data_plane, &mut contexts).await;
-            followed.map_err(|error| Reason::of(error.as_ref()))
+            followed.map_err(|error| ErrorText::of(error.as_ref()))
         };
         let warn = |error: &str| tracing::warn!(error, "journal not read for traces; tried again");
         repeat_forever(Backoff::new(RETRY_DELAY, MAX_RETRY_DELAY), follow, warn).await
