@@ -55,6 +55,17 @@ pub struct BillingChaos {
     pub calls: usize,
     /// Number of kills of each victim.
     pub kills: Kills,
+    /// Usage that the upstream reports.
+    pub usage: ScriptedUsage,
+}
+
+/// Usage that the upstream reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ScriptedUsage {
+    /// Figures at random, and sometimes none: no other figure can be taken for them.
+    Random,
+    /// That of the texts.
+    OfTexts,
 }
 
 impl BillingChaos {
@@ -64,7 +75,7 @@ impl BillingChaos {
     /// If the play itself cannot go on.
     pub async fn play(&self) -> Evidence {
         let mut random = Random::of(self.seed);
-        let plans: Vec<_> = (0..self.runs).map(|_| Plan::of(&mut random, self.calls)).collect();
+        let plans: Vec<_> = (0..self.runs).map(|_| Plan::of(&mut random, self.calls, self.usage)).collect();
         let upstream = ScriptedUpstream::start().await.unwrap();
         let litellm = LiteLlm::with_database(&upstream, CANARY_KEY).await;
         let toml = format!("{}{SETTINGS}{PRICES}", plan::registry());

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::ScriptedUsage;
 use crate::{
     agent::{Answering, saying},
     models::Models,
@@ -47,12 +48,12 @@ struct PlannedCall {
 
 impl Plan {
     /// Returns a run with `calls` calls.
-    pub(super) fn of(random: &mut Random, calls: usize) -> Self {
+    pub(super) fn of(random: &mut Random, calls: usize, usage: ScriptedUsage) -> Self {
         let cancelled = (random.below(12) == 0).then(|| millis(500 + random.below(2500)));
         if random.below(25) == 0 {
             return Self { agent: "sandbox:openclaw", model: "fake-steps", prompt: tool_loop(), cancelled };
         }
-        let calls: Vec<_> = (0..calls).map(|_| planned_call(random)).collect();
+        let calls: Vec<_> = (0..calls).map(|_| planned_call(random, usage)).collect();
         Self { agent: "chaos:calls", model: "fake", prompt: json!(calls).to_string(), cancelled }
     }
 }
@@ -74,11 +75,12 @@ fn tool_loop() -> String {
     format!("Please:\n{}{}say: done", exec("date"), exec("ls /workspace"))
 }
 
-fn planned_call(random: &mut Random) -> PlannedCall {
+fn planned_call(random: &mut Random, usage: ScriptedUsage) -> PlannedCall {
     let path = PATHS[random.below(PATHS.len())];
     let models = Models::ALL[random.below(Models::ALL.len())];
     let answering = if random.below(3) == 0 { Answering::Whole } else { Answering::Streamed };
     let figures = match random.below(12) {
+        _ if usage == ScriptedUsage::OfTexts => String::new(),
         0 => "-nousage".to_owned(),
         1 | 2 => String::new(),
         _ => format!("-usage{}x{}", 1 + random.below(1000), 1 + random.below(2000)),

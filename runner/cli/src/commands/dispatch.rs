@@ -9,13 +9,12 @@ use clap::{CommandFactory, FromArgMatches};
 use platform_core::name;
 use platform_runtime::{config::Environment, telemetry};
 use runner_model::failpoint;
-use tokio::runtime::{Builder, Runtime};
 
 use super::{
     Arguments, Command, Context, Error, agents, api, audit, backup, billing, chat, command_line, config,
     connections, dashboard, demo, doctor, error::Misused, error_code, exit::Exit, freeze, gateway, git,
-    images, init, limit, man, metrics, models, principals, reload, repo, run, runs, store, token, tools, up,
-    usage,
+    images, init, limit, man, metrics, models, principals, reload, repo, run, runs, runtime::create_runtime,
+    store, token, tools, up, usage,
 };
 
 /// Parses the arguments and runs the command.
@@ -44,11 +43,6 @@ pub fn main() -> ExitCode {
     ExitCode::from(outcome.number())
 }
 
-/// Returns the runtime of a command.
-pub(super) fn runtime() -> io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
-}
-
 fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Error> {
     let Arguments { config, set, command } = arguments;
     match command {
@@ -74,7 +68,7 @@ fn dispatch(arguments: Arguments, environment: Environment) -> Result<Exit, Erro
         failpoint::arm(point)?;
     }
     let context = Context::read(config, set, environment, command.purpose())?;
-    runtime()?.block_on(async {
+    create_runtime()?.block_on(async {
         match command {
             Command::Up => Box::pin(up::up(&context)).await,
             Command::Run(arguments) => Box::pin(run::run(&context, *arguments)).await,

@@ -22,7 +22,8 @@ use super::{
     exit::Exit,
     gc,
     palette::{Palette, Tone},
-    run::{cancel_on_signals, new_run_id},
+    run_reference::new_run_id,
+    runtime::cancel_on_signals,
 };
 use crate::{
     doctor::{self, Check, Verdict},
@@ -48,9 +49,6 @@ struct LeftoverArguments {
     #[arg(long, requires = "reap")]
     dry_run: bool,
 }
-
-/// Account of the trial runs. Lists leave it out unless it is asked for.
-pub(super) const ACCOUNT: &str = "doctor";
 
 pub(super) async fn doctor(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
     let probe = trial_run(context)?;
@@ -102,7 +100,7 @@ fn trial_run(context: &Context) -> Result<RunRequest, Error> {
     let default = context.settings.agents[&agent_id].clone();
     Ok(RunRequest {
         run_id: new_run_id()?,
-        account: AccountId::parse(ACCOUNT)?,
+        account: AccountId::parse(doctor::ACCOUNT)?,
         correlation: Correlation::default(),
         agent_id,
         priority: Priority::default(),

@@ -9,7 +9,7 @@ use runner_engine::follow::{FollowEvent, Follower};
 use runner_store::UnixMillis;
 use serde::Serialize;
 
-use super::{Context, Error, exit::Exit, run_reference::RunChoice, runs::time_of_day, tool_line};
+use super::{Context, Error, exit::Exit, run_reference::RunChoice, times::time_of_day, tool_line};
 use crate::plural::counted;
 
 /// Most bytes of live text that are buffered. A line feed prints the buffer earlier.

@@ -13,7 +13,7 @@ use runner_model::principal::{ApiToken, PrincipalRole};
 use runner_store::{NewPrincipal, Principal, Store, UnixMillis};
 use serde_json::json;
 
-use super::{Context, Error, count::parse_count, exit::Exit, runs::format_time, table::Table};
+use super::{Context, Error, count::parse_count, exit::Exit, table::Table, times::format_time};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {

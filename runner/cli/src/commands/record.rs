@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use platform_core::{
-    control::Usage,
+    control::{InexactCalls, Usage},
     json::{self, Bounds},
+    money::NanoDollars,
 };
 use platform_runtime::terminal::{self, Output, Sanitizer};
 use runner_engine::{relay::RelayRecord, run_request::RunRequest};
@@ -15,8 +16,8 @@ use serde::Deserialize;
 
 use super::{
     columns, figures, git,
-    runs::{cost_text, format_span, format_time, state_text},
     table::Table,
+    times::{format_span, format_time},
     tools::ToolCallsOfRun,
 };
 use crate::plural::counted;
@@ -179,6 +180,21 @@ fn tables(RunHistory { record, events: stored }: &RunHistory, workspaces: &Path)
         count => format!("{} pruned (store.event_retention)\n", counted(count, "earlier event")),
     };
     format!("\n{resources}\n{pruned}{events}")
+}
+
+/// Returns the cost of a run: that of its receipts, or what the proxy has counted as long as there are none.
+pub(super) fn cost_text(run: &Run, receipts: Option<&ReceiptSums>) -> Option<String> {
+    let Usage { cost_nanodollars, inexact, .. } = run.usage?;
+    let Some(sums) = receipts else { return Some(figures::cost(cost_nanodollars, inexact)) };
+    // Corrections lower a cost at most to zero.
+    let cost = NanoDollars(u64::try_from(sums.cost.0).unwrap_or_default());
+    Some(figures::cost(cost, InexactCalls { unpriced: sums.unpriced, ..inexact }))
+}
+
+/// Returns the run's state in words. `(left)` says that the lease has expired, so no worker executes the run.
+pub(super) fn state_text(run: &Run) -> String {
+    let is_left = run.lease.as_ref().is_some_and(|lease| lease.expired);
+    if is_left { format!("{} (left)", run.state) } else { run.state.to_string() }
 }
 
 #[cfg(test)]

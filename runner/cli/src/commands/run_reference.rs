@@ -3,16 +3,22 @@
 //! A part is the beginning or the end of an id. A command looks it up where it reads its data: in the store, in the
 //! journal or among the runs of the proxy. An id that is known nowhere is taken as it is.
 
-use std::{collections::BTreeSet, fmt, str::FromStr};
+use std::{
+    collections::BTreeSet,
+    fmt,
+    str::FromStr,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use memchr::memmem::Finder;
 use platform_core::id::{AccountId, InvalidId, RunId};
 use runner_audit::Entry;
 use runner_control_client::{DataPlane, Follow};
+use runner_engine::run_order;
 use runner_store::{Filter, Store};
 
 use super::{
-    Context, Error, doctor,
+    Context, Error,
     error::{Misused, Unknown},
 };
 
@@ -228,7 +234,7 @@ impl From<RunId> for RunReference {
 /// # Errors
 /// If no such run exists, or the store fails.
 pub(super) async fn newest(store: &Store) -> Result<RunId, Error> {
-    let left_out = Some(AccountId::parse(doctor::ACCOUNT)?);
+    let left_out = Some(AccountId::parse(crate::doctor::ACCOUNT)?);
     let page = store.list(&Filter { left_out, ..Filter::default() }, 1).await?;
     page.runs.into_iter().next().map(|run| run.run_id).ok_or_else(|| {
         Error::from(Unknown("there is no run yet: `sluice run \"QUESTION\"` starts one".to_owned()))
@@ -237,6 +243,11 @@ pub(super) async fn newest(store: &Store) -> Result<RunId, Error> {
 
 fn is_hex(digits: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns a new run id.
+pub(super) fn new_run_id() -> Result<RunId, Error> {
+    Ok(run_order::new_run_id(SystemTime::now().duration_since(UNIX_EPOCH)?)?)
 }
 
 #[cfg(test)]

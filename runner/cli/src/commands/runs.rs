@@ -1,15 +1,11 @@
 //! Implements `sluice runs`: lists, shows, waits for and cancels runs.
 
-use std::{
-    io::{self, Write},
-    time::{Duration, UNIX_EPOCH},
-};
+use std::io::{self, Write};
 
 use clap::builder::PossibleValuesParser;
 use platform_core::{
-    control::{InexactCalls, Usage},
+    control::Usage,
     id::{AccountId, AgentId},
-    money::NanoDollars,
 };
 use platform_runtime::terminal;
 use runner_engine::relay::RelayRecord;
@@ -19,12 +15,15 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{
-    Context, Error, again, doctor, events,
+    Context, Error, again, events,
     exit::Exit,
     figures, files, forget, gc, logs, record,
-    run::{OutputArguments, cancel_on_signals},
+    record::{cost_text, state_text},
     run_reference::{self, RunChoice, RunReference},
+    runtime::cancel_on_signals,
+    show::OutputArguments,
     table::Table,
+    times::{format_span, format_time},
     tools::ToolCallsOfRun,
     wait,
 };
@@ -261,7 +260,7 @@ async fn ls(context: &Context, arguments: LsArguments) -> Result<Exit, Error> {
     let states =
         State::NAMES.into_iter().filter(|name| state.iter().any(|requested| requested == name)).collect();
     let is_overview = account.is_none() && !all;
-    let left_out = is_overview.then(|| AccountId::parse(doctor::ACCOUNT)).transpose()?;
+    let left_out = is_overview.then(|| AccountId::parse(crate::doctor::ACCOUNT)).transpose()?;
     let page =
         store.list(&Filter { states, account, left_out, agent, before, ..Filter::default() }, number).await?;
     let mut out = io::stdout();
@@ -300,15 +299,6 @@ fn for_operators(mut json: Value, run: &Run) -> Value {
     json
 }
 
-/// Returns the cost of a run: that of its receipts, or what the proxy has counted as long as there are none.
-pub(super) fn cost_text(run: &Run, receipts: Option<&ReceiptSums>) -> Option<String> {
-    let Usage { cost_nanodollars, inexact, .. } = run.usage?;
-    let Some(sums) = receipts else { return Some(figures::cost(cost_nanodollars, inexact)) };
-    // Corrections lower a cost at most to zero.
-    let cost = NanoDollars(u64::try_from(sums.cost.0).unwrap_or_default());
-    Some(figures::cost(cost, InexactCalls { unpriced: sums.unpriced, ..inexact }))
-}
-
 /// Returns the row of a run.
 fn row(ListedRun { run, ahead, receipts, question }: &ListedRun<'_>, now: UnixMillis) -> [String; 12] {
     let or_dash = |text: fn(&Run) -> Option<String>| text(run).unwrap_or_else(|| "-".to_owned());
@@ -329,12 +319,6 @@ fn row(ListedRun { run, ahead, receipts, question }: &ListedRun<'_>, now: UnixMi
         cost_text(run, *receipts).unwrap_or_else(|| "-".to_owned()),
         question.clone().unwrap_or_else(|| "-".to_owned()),
     ]
-}
-
-/// Returns the run's state in words. `(left)` says that the lease has expired, so no worker executes the run.
-pub(super) fn state_text(run: &Run) -> String {
-    let is_left = run.lease.as_ref().is_some_and(|lease| lease.expired);
-    if is_left { format!("{} (left)", run.state) } else { run.state.to_string() }
 }
 
 async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error> {
@@ -367,22 +351,4 @@ async fn show(context: &Context, arguments: ShowArguments) -> Result<Exit, Error
         out.write_all(shown.text(workspaces).as_bytes())?;
     }
     Ok(Exit::Success)
-}
-
-/// Formats a date and time of day, UTC.
-pub(super) fn format_time(time: UnixMillis) -> String {
-    let since = Duration::from_millis(u64::try_from(time.0).unwrap_or_default());
-    humantime::format_rfc3339_seconds(UNIX_EPOCH + since).to_string()
-}
-
-/// Formats a time of day, UTC.
-pub(super) fn time_of_day(time: UnixMillis) -> String {
-    format_time(time).get(11..19).unwrap_or_default().to_owned()
-}
-
-/// Formats the time between two moments, in whole seconds from ten seconds on.
-pub(super) fn format_span(from: UnixMillis, to: UnixMillis) -> String {
-    let span = from.until(to);
-    let shown = if span.as_secs() < 10 { span } else { Duration::from_secs(span.as_secs()) };
-    humantime::format_duration(shown).to_string()
 }

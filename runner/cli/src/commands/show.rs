@@ -24,8 +24,19 @@ use runner_engine::{
 use runner_model::lifecycle::{Failure, StartKind};
 use serde_json::json;
 
-use super::{failed_run, figures, git, left::Left, run::OutputArguments, status::Status, tool_line};
+use super::{failed_run, figures, git, left::Left, status::Status, tool_line};
 use crate::plural::counted;
+
+/// Output options of a run.
+#[derive(clap::Args, Clone, Copy)]
+pub(super) struct OutputArguments {
+    /// Print every event as a line of JSON; the last line is the result
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Print the agent's text unchanged, including escape sequences
+    #[arg(long)]
+    pub(super) raw: bool,
+}
 
 /// Printer for one run.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use platform_runtime::terminal;
 use runner_store::{Adopted, Present, Served, Store};
 use serde_json::{Value, json};
 
-use super::{Context, Error, exit::Exit, runs::format_time};
+use super::{Context, Error, exit::Exit, times::format_time};
 use crate::plural::counted;
 
 #[derive(clap::Subcommand)]

@@ -9,7 +9,7 @@ use platform_runtime::terminal;
 use runner_control_client::DataPlane;
 
 use super::{
-    Context, Error, doctor,
+    Context, Error,
     exit::Exit,
     spending::{BudgetOwner, Spending},
 };
@@ -62,7 +62,7 @@ pub(super) async fn usage(context: &Context, arguments: Arguments) -> Result<Exi
         tick.tick().await;
         let mut current = arguments.owner.read(run_id.as_ref(), &data_plane).await?;
         if !arguments.trials.all {
-            current.leave_out(doctor::ACCOUNT);
+            current.leave_out(crate::doctor::ACCOUNT);
         }
         if shown.as_ref() != Some(&current) {
             show(&current, shown.as_ref(), format)?;

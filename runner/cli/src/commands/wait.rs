@@ -7,7 +7,7 @@ use std::{
 
 use platform_core::{event::AgentEvent, id::RunId};
 use platform_runtime::settings::Sandbox;
-use runner_engine::{run::RunResult, run_request::Subject};
+use runner_engine::{relay::RelayRecord, run::RunResult, run_request::Subject};
 use runner_model::lifecycle::State;
 use runner_store::{Run, RunRecord, Store};
 use tokio_util::sync::CancellationToken;
@@ -15,9 +15,9 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Error,
     exit::Exit,
+    git,
     left::Left,
-    run::{self, OutputArguments},
-    show::Show,
+    show::{OutputArguments, Show},
 };
 
 /// Interval between two reads of the run's state.
@@ -47,7 +47,7 @@ pub(super) async fn wait(
     }
     let left = Left::of(store, sandbox, run_id).await?;
     show.result(&subject, &result, &left)?;
-    Ok(run::exit(&result, left.relay.as_ref()))
+    Ok(exit_of(&result, left.relay.as_ref()))
 }
 
 /// Waits until the run has ended, and returns its record. Returns `None` if `stop` is triggered first.
@@ -81,4 +81,12 @@ fn print_state(run: &Run) -> io::Result<()> {
     }
     let hint = if run.state == State::Queued { "; is `sluice up` running?" } else { "" };
     writeln!(err, "\x1b[2m· {} is {}{hint}\x1b[0m", run.run_id, run.state)
+}
+
+/// Returns the exit code of a run with this result, and of its commits.
+pub(super) fn exit_of(result: &RunResult, relay: Option<&RelayRecord>) -> Exit {
+    match &result.answer {
+        Err(failure) => failure.code.into(),
+        Ok(_) => relay.map_or(Exit::Success, git::exit_after_run),
+    }
 }

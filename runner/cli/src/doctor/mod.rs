@@ -36,6 +36,9 @@ pub(crate) use self::{
     upstream::{NO_DATABASE, OR_DATABASE, UpstreamProblem, in_words as upstream_in_words},
 };
 
+/// Account of the trial runs. Lists leave it out unless it is asked for.
+pub(crate) const ACCOUNT: &str = "doctor";
+
 const DOCKER: &str = "docker";
 const AGENTS: &str = "agents";
 const STORE: &str = "store";

@@ -12,7 +12,7 @@ use runner_control_client::{DataPlane, Follow};
 
 use super::{entry, record};
 use crate::commands::{
-    Error, doctor,
+    Error,
     error::{Misused, Unknown},
     run_reference::RunReference,
 };
@@ -138,7 +138,7 @@ pub(super) async fn newest_run(data_plane: &DataPlane) -> Result<Option<RunId>, 
     let mut lines = data_plane.journal(None, Follow::UntilEnd).await?;
     while let Some(line) = lines.next().await? {
         let entry = entry(line)?;
-        if entry.account() != doctor::ACCOUNT && entry.kind != Kind::Correction {
+        if entry.account() != crate::doctor::ACCOUNT && entry.kind != Kind::Correction {
             newest = RunId::parse(entry.run_id()).ok();
         }
     }

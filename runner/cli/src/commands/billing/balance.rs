@@ -6,7 +6,7 @@ use platform_core::id::AccountId;
 use platform_runtime::terminal;
 use serde_json::json;
 
-use crate::commands::{Context, Error, exit::Exit, runs::format_time, table::Table};
+use crate::commands::{Context, Error, exit::Exit, table::Table, times::format_time};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {

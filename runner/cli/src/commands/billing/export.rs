@@ -11,7 +11,7 @@ use runner_model::receipt::Receipt;
 use runner_store::{Month, ReceiptFilter, Store, StoredReceipt, UnixMillis};
 
 use super::receipts::receipt_json;
-use crate::commands::{Error, exit::Exit, runs::format_time};
+use crate::commands::{Error, exit::Exit, times::format_time};
 
 /// Receipts of a page: the memory that an export needs.
 const PAGE: u32 = 1000;

@@ -9,7 +9,7 @@ use runner_model::receipt::{ChargeReason, Receipt};
 use runner_store::{ReceiptFilter, Store, StoredReceipt, UnixMillis};
 use serde_json::{Value, json};
 
-use crate::commands::{Error, exit::Exit, run_reference::RunReference, runs::format_time, table::Table};
+use crate::commands::{Error, exit::Exit, run_reference::RunReference, table::Table, times::format_time};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {

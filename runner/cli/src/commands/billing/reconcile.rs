@@ -20,7 +20,7 @@ use runner_telemetry::metrics::Metrics;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
-use crate::commands::{Context, Error, exit::Exit, runs::format_time, table::Table};
+use crate::commands::{Context, Error, exit::Exit, table::Table, times::format_time};
 
 /// Delay before the next try while another process reads the ledger, and time after its lease.
 const RETRY_DELAY: Duration = Duration::from_millis(500);

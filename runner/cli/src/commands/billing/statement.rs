@@ -12,7 +12,7 @@ use runner_model::receipt::ReceiptKind;
 use runner_store::{Month, Statement, Store, TopUp};
 use serde_json::{Value, json};
 
-use crate::commands::{Error, exit::Exit, runs::format_time, table::Table};
+use crate::commands::{Error, exit::Exit, table::Table, times::format_time};
 
 #[derive(clap::Args)]
 pub(in crate::commands) struct Arguments {

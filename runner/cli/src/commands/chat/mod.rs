@@ -40,7 +40,9 @@ use super::{
     Context, Error,
     exit::Exit,
     preflight,
-    run::{OutputArguments, connect, execute_request, new_run_id, parse_agent},
+    run::{connect, execute_request, parse_agent},
+    run_reference::new_run_id,
+    show::OutputArguments,
 };
 
 /// Earlier turns of a thread that are shown at the start.

@@ -16,7 +16,7 @@ use runner_store::AccountScope;
 use serde_json::json;
 
 use self::view::ConnectionView;
-use super::{Context, Error, error::Unknown, exit::Exit, runs::format_time};
+use super::{Context, Error, error::Unknown, exit::Exit, times::format_time};
 
 #[derive(clap::Subcommand)]
 pub(super) enum Command {

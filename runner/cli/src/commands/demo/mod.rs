@@ -18,9 +18,10 @@ use tokio::signal;
 
 use self::{model::ScriptedModel, site::Site};
 use super::{
-    Error, dispatch,
+    Error,
     exit::Exit,
     palette::{Palette, Tone},
+    runtime::create_runtime,
 };
 
 /// Account that pays for the agent.
@@ -105,7 +106,7 @@ pub(super) fn demo(mut environment: Environment, arguments: &Arguments) -> Resul
         return Err(DemoError::NotRoot.into());
     }
     let key = environment.take_secret(name::env::LITELLM_MASTER_KEY);
-    dispatch::runtime()?.block_on(async {
+    create_runtime()?.block_on(async {
         let upstream = ModelApi::choose(&environment, key).await?;
         let site = Site::start(&environment, &upstream).await?;
         let model = upstream.model.as_ref();

@@ -5,7 +5,7 @@ use platform_runtime::terminal;
 use runner_engine::relay::{AcceptedWork, CommitSummary, RelayRecord, RelayStage};
 use runner_store::UnixMillis;
 
-use crate::{commands::runs::format_time, plural::counted};
+use crate::{commands::times::format_time, plural::counted};
 
 /// Digits of a commit that people see.
 const SHORT: usize = 12;

@@ -21,7 +21,7 @@ use self::{
     answers::{Answers, Interview, KeyChoice},
     report::{Report, ReportForm, Starter},
 };
-use super::{Error, dispatch, exit::Exit};
+use super::{Error, exit::Exit, runtime::create_runtime};
 use crate::{
     doctor::{NO_DATABASE, OR_DATABASE, UpstreamProblem},
     setup::{self, Dialogue, Draft, Site, ask_upstream},
@@ -180,6 +180,6 @@ fn docker_problem(settings: &Settings) -> Result<Vec<String>, Error> {
         let docker = Docker::connect(&settings.sandbox.docker_socket).await?;
         docker.image(&agent.image).await.map(drop)
     };
-    let looked = dispatch::runtime()?.block_on(look);
+    let looked = create_runtime()?.block_on(look);
     Ok(looked.err().map(|error| causes::chain(&error)).into_iter().collect())
 }

@@ -18,9 +18,9 @@ use runner_files::{
 use runner_store::{self as store, Store};
 use runner_workspace as workspace;
 
-use super::{OutputArguments, roots::check_root};
+use super::roots::check_root;
 use crate::{
-    commands::{Context, Error, error::Misused, progress::ProgressLine},
+    commands::{Context, Error, error::Misused, progress::ProgressLine, show::OutputArguments},
     plural::counted,
 };
 

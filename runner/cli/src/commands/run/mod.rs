@@ -9,7 +9,7 @@ mod roots;
 use std::{
     io::{self, Write},
     path::PathBuf,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use platform_core::{
@@ -23,16 +23,14 @@ use platform_core::{
 use platform_runtime::{
     retry::{Backoff, Transient, retry_until},
     settings::{Accounts, DEFAULT_AGENT, Image},
-    shutdown, task,
 };
 use runner_control_client::{self as data_plane, DataPlane};
 use runner_docker::Docker;
 use runner_engine::{
     context::EngineHandles,
     observer::Observer,
-    relay::RelayRecord,
-    run::{self, LeaseError, LeasedRun, RunResult},
-    run_order::{self, OrderError},
+    run::{self, LeaseError, LeasedRun},
+    run_order::OrderError,
     run_request::RunRequest,
     thread::read_thread_key,
     worker::Presence,
@@ -49,8 +47,15 @@ use self::{
     repository::RepositoryArguments,
 };
 use super::{
-    Context, Error, count::parse_count, exit::Exit, git, left::Left, preflight, progress::REDRAW_INTERVAL,
-    show::Show, wait,
+    Context, Error,
+    count::parse_count,
+    exit::Exit,
+    left::Left,
+    preflight,
+    progress::REDRAW_INTERVAL,
+    runtime::cancel_on_signals,
+    show::{OutputArguments, Show},
+    wait::{self, exit_of},
 };
 
 /// Capacity of the channel that carries events from the run to its display.
@@ -126,22 +131,6 @@ pub(super) struct Arguments {
     output: OutputArguments,
     /// Question to ask; `-` reads it from standard input
     question: String,
-}
-
-/// Output options of a run.
-#[derive(clap::Args, Clone, Copy)]
-pub(super) struct OutputArguments {
-    /// Print every event as a line of JSON; the last line is the result
-    #[arg(long)]
-    pub(super) json: bool,
-    /// Print the agent's text unchanged, including escape sequences
-    #[arg(long)]
-    pub(super) raw: bool,
-}
-
-/// Returns a new run id.
-pub(super) fn new_run_id() -> Result<RunId, Error> {
-    Ok(run_order::new_run_id(SystemTime::now().duration_since(UNIX_EPOCH)?)?)
 }
 
 /// Waits for a proxy that is just being started or replaced: `sluice up &` may come right before.
@@ -276,15 +265,7 @@ async fn execute(
             "its changes: sluice runs diff {run_id}; to take them over: sluice runs apply {run_id}"
         )?;
     }
-    Ok(exit(&result, left.relay.as_ref()))
-}
-
-/// Returns the exit code of a run with this result, and of its commits.
-pub(super) fn exit(result: &RunResult, relay: Option<&RelayRecord>) -> Exit {
-    match &result.answer {
-        Err(failure) => failure.code.into(),
-        Ok(_) => relay.map_or(Exit::Success, git::exit_after_run),
-    }
+    Ok(exit_of(&result, left.relay.as_ref()))
 }
 
 /// Stores the request for `sluice up`, and prints its id.
@@ -345,19 +326,4 @@ fn display_events(
             return written.map(|()| show);
         }
     }
-}
-
-/// Returns a token that the first SIGINT, SIGTERM or SIGHUP cancels. Later signals change nothing, because clean-up is
-/// short.
-pub(super) fn cancel_on_signals() -> io::Result<CancellationToken> {
-    let cancel = CancellationToken::new();
-    let signalled = shutdown::signalled(shutdown::RunBy::Person)?;
-    let cancelled = cancel.clone();
-    task::spawn("signals", async move {
-        signalled.await;
-        cancelled.cancel();
-        // The handlers stay installed as long as this task exists.
-        std::future::pending::<()>().await;
-    });
-    Ok(cancel)
 }

@@ -21,8 +21,8 @@ use runner_engine::{
 };
 use runner_model::conversation::Message;
 
-use super::{Arguments, new_run_id};
-use crate::commands::{Context, Error, error::Misused, preflight};
+use super::Arguments;
+use crate::commands::{Context, Error, error::Misused, preflight, run_reference::new_run_id};
 
 /// Reads the order that the arguments describe.
 pub(super) async fn read_order(

@@ -11,7 +11,7 @@ use runner_store::{AccountScope, DecideError, StoredToolCall, ToolDecision, Tool
 use serde_json::json;
 
 use super::{
-    super::{run_reference::RunReference, runs::format_span, table::Table},
+    super::{run_reference::RunReference, table::Table, times::format_span},
     Context, Error, Exit,
 };
 
