@@ -85,13 +85,18 @@ fn planned_call(random: &mut Random, usage: ScriptedUsage) -> PlannedCall {
         1 | 2 => String::new(),
         _ => format!("-usage{}x{}", 1 + random.below(1000), 1 + random.below(2000)),
     };
-    let words = random.below(40);
+    // As long, and as fast, as the answers of real models.
+    let (words, leaves_ms) = match usage {
+        ScriptedUsage::Random => (random.below(40).to_string(), 600),
+        ScriptedUsage::OfTexts => (format!("{}-gap5ms", 200 + random.below(800)), 3000),
+    };
     let (fate, stays_ms) = match random.below(16) {
         0 => (format!("-cut{}", random.below(5)), STAYS_MS),
         1 => (format!("-errmid{}", 1 + random.below(4)), STAYS_MS),
         2 => ("-status500".to_owned(), STAYS_MS),
         3 => ("-firstbyte600ms".to_owned(), 100 + random.below(400)),
-        4 => ("-gap40ms".to_owned(), 200 + random.below(600)),
+        4 if usage == ScriptedUsage::OfTexts => (String::new(), 200 + random.below(leaves_ms)),
+        4 => ("-gap40ms".to_owned(), 200 + random.below(leaves_ms)),
         _ => (String::new(), STAYS_MS),
     };
     let script = format!("fake-words{words}{figures}{fate}");
