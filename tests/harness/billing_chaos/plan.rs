@@ -17,6 +17,9 @@ const PATHS: [&str; 2] = ["/v1/chat/completions", "/v1/messages"];
 /// Longest that a client stays which does not leave early, in milliseconds.
 const STAYS_MS: usize = 30_000;
 
+/// Most tokens of an answer that is as long as those of real models.
+const MAX_OUTPUT: u32 = 1000;
+
 /// Agent that makes the calls of its conversation, one after another, and repeats those that find no upstream.
 const CALLS: &str = r#"call() {
   curl --silent --output /dev/null --write-out '%{http_code}' --max-time "$1" "http://localhost:8080$2" --json "$3"
@@ -88,7 +91,7 @@ fn planned_call(random: &mut Random, usage: ScriptedUsage) -> PlannedCall {
     // As long, and as fast, as the answers of real models.
     let (words, leaves_ms) = match usage {
         ScriptedUsage::Random => (random.below(40).to_string(), 600),
-        ScriptedUsage::OfTexts => (format!("{}-gap5ms", 200 + random.below(800)), 3000),
+        ScriptedUsage::OfTexts => (format!("{}-gap20ms", 100 + random.below(200)), 3000),
     };
     let (fate, stays_ms) = match random.below(16) {
         0 => (format!("-cut{}", random.below(5)), STAYS_MS),
@@ -101,7 +104,10 @@ fn planned_call(random: &mut Random, usage: ScriptedUsage) -> PlannedCall {
     };
     let script = format!("fake-words{words}{figures}{fate}");
     let name = models.name(path, &script).expect("each kind has a model there");
-    let body = saying(path, &name, answering, &models.text(&script, "Tell me."));
+    let mut body = saying(path, &name, answering, &models.text(&script, "Tell me."));
+    if usage == ScriptedUsage::OfTexts {
+        body["max_tokens"] = json!(MAX_OUTPUT);
+    }
     PlannedCall { path, body, seconds: millis(stays_ms).as_secs_f64() }
 }
 
