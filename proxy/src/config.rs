@@ -271,9 +271,11 @@ impl Config {
         let authority = self.settings.upstream.authority();
         let authority = authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-        let terms = [self.key(), self.admin.as_ref().and_then(key_of), Some(authority), Some(host)];
+        let path = self.settings.upstream.url().map(|url| url.path).unwrap_or_default();
+        let keys = [self.key(), self.admin.as_ref().and_then(key_of)];
+        let terms = keys.into_iter().chain([Some(authority), Some(host), Some(path.as_str())]);
         // A shorter text would be found in innocent words.
-        terms.into_iter().flatten().filter(|term| term.len() >= 4).map(str::to_owned).collect()
+        terms.flatten().filter(|term| term.len() >= 4).map(str::to_owned).collect()
     }
 
     /// Returns whether a process of `uid` may use the control socket.

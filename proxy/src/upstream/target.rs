@@ -38,7 +38,7 @@ pub(crate) struct Config {
     pub(crate) idle_timeout: Duration,
     /// Most idle connections that each thread keeps.
     pub(crate) max_idle: usize,
-    /// Path that a probe requests; without it a probe only connects.
+    /// Path, below `path`, that a probe requests; without it a probe only connects.
     pub(crate) probe_path: Option<PathAndQuery>,
 }
 
@@ -167,7 +167,7 @@ impl Target {
         let Some(path) = &self.probe_path else { return Ok(()) };
         let mut request = Request::new(Pieces::from(Vec::new()));
         *request.uri_mut() = Uri::from(path.clone());
-        request.headers_mut().insert(header::HOST, self.authority.clone());
+        self.address(&mut request);
         let mut connection = Connection::over(stream).await.map_err(io::Error::other)?;
         let limit = self.connector.connect_timeout;
         let answer = timeout(limit, connection.send(request)).await;

@@ -139,28 +139,32 @@ impl ServiceUrl {
             return Err("it has a user or a password; the token goes into github.token_file".into());
         }
         let url = Self::split(text)?;
+        let base = BaseUrl { host: url.base.host.to_ascii_lowercase(), ..url.base };
+        let url = Self { base, ..url };
         if url.base.scheme == Scheme::Http && !is_loopback(&url.base.host) {
             return Err(format!("tokens would be sent to {} in clear: use https://", url.base.host).into());
         }
         Ok(url)
     }
 
-    /// Parses `http[s]://host[:port][/path]`.
+    /// Parses `http[s]://host[:port][/path]`, also where no token is sent. The host stays as it is written.
     ///
     /// # Errors
-    /// A description of the error.
+    /// A description of the error, without a user or a password.
     pub fn split(text: &str) -> Result<Self, InvalidValue> {
+        // Before the text is cut: a password may have a slash.
+        BaseUrl::check_user(text)?;
         let start = text.find("://").map_or(0, |at| at + "://".len());
         let end = text[start..].find('/').map_or(text.len(), |at| start + at);
         let base = BaseUrl::parse(&text[..end])?;
-        let base = BaseUrl { host: base.host.to_ascii_lowercase(), ..base };
         let path = text[end..].trim_end_matches('/');
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte);
         let is_odd = |part: &str| part.is_empty() || part == "." || part == "..";
         if path.len() > MAX_PATH || !path.bytes().all(is_plain) || path.split('/').skip(1).any(is_odd) {
-            return Err(
-                format!("its path has characters other than letters, digits and `-._~/`: `{text}`").into()
-            );
+            return Err(format!(
+                "its path has more than {MAX_PATH} bytes, a part `..`, or characters other than letters, digits and `-._~/`"
+            )
+            .into());
         }
         Ok(Self { base, path: path.to_owned() })
     }

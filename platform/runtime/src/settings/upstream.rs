@@ -39,7 +39,7 @@ settings! {
         pub pool_idle_timeout: Millis => or(limit::data_plane::POOL_IDLE),
         /// Most idle connections that each data-plane thread keeps.
         pub pool_max_idle_per_thread: u32 => or(limit::data_plane::POOL_MAX),
-        /// Path that is requested of an upstream that is down, without a key, to detect that it is up again, such as
+        /// Path below `base_url` that is requested of an upstream that is down, without a key, to detect that it is up again, such as
         /// `/health/liveliness` of LiteLLM; if absent, a connection is enough.
         pub probe_path: Option<String> => optional(),
     }
@@ -131,11 +131,7 @@ impl BaseUrl {
             let expected = "`http://host:port` or `https://host:port`";
             InvalidValue::from(format!("not a base URL: expected {expected}, found `{text}`"))
         };
-        if text.contains('@') {
-            return Err(
-                "not a base URL: it has a user or a password; the key goes into upstream.key_file".into()
-            );
-        }
+        Self::check_user(text)?;
         let (scheme, rest) = match text.split_once("://") {
             Some(("http", rest)) => (Scheme::Http, rest),
             Some(("https", rest)) => (Scheme::Https, rest),
@@ -154,6 +150,16 @@ impl BaseUrl {
             }
         };
         if is_plain { Ok(Self { scheme, host: host.to_owned(), port }) } else { Err(invalid()) }
+    }
+
+    /// Refuses an address with a user or a password, without repeating it.
+    pub(super) fn check_user(text: &str) -> Result<(), InvalidValue> {
+        match text.contains('@') {
+            true => {
+                Err("not a base URL: it has a user or a password; the key goes into upstream.key_file".into())
+            }
+            false => Ok(()),
+        }
     }
 
     /// Returns `host:port`.

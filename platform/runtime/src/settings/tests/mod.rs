@@ -211,10 +211,14 @@ fn base_urls_are_checked_where_they_are_written() {
         "http://a/v1?key=x",
         "http://a:b",
         "http://user@host",
+        "https://sk-canary/key@host",
+        "https://user:sk-canary/key@host",
+        "http://host/v1?key=sk-canary",
         "http://a:99999",
     ] {
         let error = parse(&format!("\n[upstream]\nbase_url = '{url}'\n")).unwrap_err().to_string();
         assert!(error.contains("s.toml:3: upstream.base_url: "), "{url}: {error}");
+        assert!(!error.contains("sk-canary"), "a secret of {url}: {error}");
     }
 }
 
