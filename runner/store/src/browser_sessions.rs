@@ -43,7 +43,7 @@ impl Store {
     /// Stores a session of the token with this key id. If the token has too many, the oldest ends.
     ///
     /// # Errors
-    /// If the store fails, or serves another host.
+    /// If the store serves another host.
     pub async fn add_browser_session(&self, key_id: &KeyId, hash: &BrowserSessionHash) -> Result<(), Error> {
         let action = "add a browser session";
         self.write(async |mut tx| {

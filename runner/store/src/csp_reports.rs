@@ -69,7 +69,7 @@ impl Store {
     /// Stores a report. The oldest ends if there are too many.
     ///
     /// # Errors
-    /// If the store fails, or serves another host.
+    /// If the store serves another host.
     pub async fn record_csp_report(&self, report: &CspReport) -> Result<(), Error> {
         let action = "store a browser's report";
         self.write(async |mut tx| {

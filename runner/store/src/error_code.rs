@@ -28,8 +28,28 @@ impl Coded for Error {
             Self::NotEmpty { .. } => Code::StoreNotEmpty,
             Self::Backup { .. } | Self::BackupFile { .. } => Code::BackupUnusable,
             Self::TooLarge { .. } => Code::TooLarge,
-            error if error.is_transient() => Code::StoreUnavailable,
-            _ => Code::StoreFailed,
+            // Without a wildcard: the compiler demands a code for each new error.
+            Self::Address { .. }
+            | Self::File { .. }
+            | Self::Exposed(_)
+            | Self::Unreachable { .. }
+            | Self::HostId { .. }
+            | Self::OnlyReads
+            | Self::Newer { .. }
+            | Self::Altered { .. }
+            | Self::Failed { .. }
+            | Self::ThreadWorkspaceTaken { .. }
+            | Self::Fenced { .. }
+            | Self::Illegal { .. }
+            | Self::NotMaking { .. }
+            | Self::NotWarm { .. }
+            | Self::NotWanted { .. }
+            | Self::NotOver { .. }
+            | Self::Backwards { .. }
+            | Self::Corrupt { .. } => match self.is_transient() {
+                true => Code::StoreUnavailable,
+                false => Code::StoreFailed,
+            },
         }
     }
 }

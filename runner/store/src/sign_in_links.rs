@@ -34,7 +34,7 @@ impl Store {
     /// Stores a link for the token with this key id. Removes links that have ended.
     ///
     /// # Errors
-    /// If the store fails, or serves another host.
+    /// If the store serves another host.
     pub async fn add_sign_in_link(&self, key_id: &KeyId, hash: &SignInCodeHash) -> Result<(), Error> {
         let action = "add a link to sign in";
         self.write(async |mut tx| {
@@ -54,7 +54,7 @@ impl Store {
     /// is too old or never was, or if its token has ended.
     ///
     /// # Errors
-    /// If the store fails, or serves another host.
+    /// If the store serves another host.
     pub async fn redeem_sign_in_link(
         &self,
         code: &SignInCodeHash,

@@ -184,9 +184,6 @@ impl Store {
 
     /// Records the usage of a run for which it was unknown at the end. Needs no lease, because the run has ended. Has
     /// no effect if the run has not ended, or its usage is known.
-    ///
-    /// # Errors
-    /// If the database fails.
     pub async fn correct_usage(&self, token: &FencingToken, usage: &Usage) -> Result<(), Error> {
         self.write(async |mut tx| {
             let query =

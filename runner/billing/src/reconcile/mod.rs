@@ -74,6 +74,14 @@ impl Coded for ReconcileError {
             Self::Busy => Code::LedgerInUse,
         }
     }
+
+    fn word(&self) -> &str {
+        match self {
+            Self::Proxy(error) => error.word(),
+            Self::Store(error) => error.word(),
+            Self::Busy => self.code().word(),
+        }
+    }
 }
 
 /// First call that a reconciliation covers.

@@ -6,7 +6,12 @@ use runner_engine::run::{NotAttempted, start_next_attempt};
 use runner_store::Created;
 use serde_json::json;
 
-use super::{Context, Error, error::NotEnded, exit::Exit, run_reference::RunChoice};
+use super::{
+    Context, Error,
+    error::{Misused, NotEnded},
+    exit::Exit,
+    run_reference::RunChoice,
+};
 
 #[derive(clap::Args)]
 #[command(after_help = "\
@@ -48,6 +53,6 @@ fn not_attempted(error: NotAttempted) -> Error {
     match error {
         NotAttempted::Store(error) => error.into(),
         NotAttempted::NotEnded { run_id, state } => NotEnded { run_id, state }.into(),
-        other => other.into(),
+        other => Misused(other.to_string()).into(),
     }
 }

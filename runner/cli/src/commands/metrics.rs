@@ -8,10 +8,10 @@ use std::{
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
-use platform_outbound::{AnswerLimit, exchange};
+use platform_outbound::send;
 use platform_runtime::report;
 use runner_control_client::DataPlane;
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, time::timeout};
 
 use super::{Context, Error, exit::Exit};
 
@@ -49,14 +49,12 @@ fn report_missing(source: &str, why: &str) -> io::Result<Exit> {
 
 async fn scrape(address: SocketAddr) -> Result<Bytes, Box<dyn std::error::Error + Send + Sync>> {
     let request = Request::get("/metrics").header(header::HOST, address.to_string()).body(Bytes::new())?;
-    let limit = AnswerLimit::new(SCRAPE_TIMEOUT, MAX_ANSWER);
-    let answer =
-        exchange(TcpStream::connect(address), request, limit).await.map_err(|error| match error {
-            platform_outbound::Error::TimedOut => "no answer".into(),
-            error => Box::<dyn std::error::Error + Send + Sync>::from(error),
-        })?;
-    if answer.status() != StatusCode::OK {
-        return Err(format!("status {}", answer.status()).into());
-    }
-    Ok(answer.into_body())
+    let scraped = async {
+        let answer = send(TcpStream::connect(address).await?, request).await?;
+        match answer.status() {
+            StatusCode::OK => Ok(answer.read(MAX_ANSWER).await?.into_body()),
+            status => Err(format!("status {status}").into()),
+        }
+    };
+    timeout(SCRAPE_TIMEOUT, scraped).await.unwrap_or_else(|_elapsed| Err("no answer".into()))
 }

@@ -13,6 +13,7 @@ use platform_runtime::{
     settings::{NoGateway, Sandbox, Settings, token_secrets},
 };
 use runner_api as api;
+use runner_billing::ReconcileError;
 use runner_docker as docker;
 use runner_engine::{agent_data::BehaviourError, pricing::Unpriced, run::LeaseError, run_order::OrderError};
 use runner_files as files;
@@ -27,6 +28,10 @@ use crate::{setup, supervise};
 
 fn unknown_run() -> store::Error {
     store::Error::Unknown { run_id: RunId::parse("run-1").unwrap() }
+}
+
+fn refused(code: &str) -> data_plane::Error {
+    data_plane::Error::Refused { code: code.to_owned(), message: String::new() }
 }
 
 fn docker_error(error: docker::Error) -> Error {
@@ -126,6 +131,9 @@ async fn a_failure_has_exit_code_and_word() {
     let run_id = || RunId::parse("run-1").unwrap();
     check([
         (data_plane::Error::Gone.into(), Exit::Unavailable, "data_plane_unavailable"),
+        (refused("ledger_refused").into(), Exit::Unavailable, "ledger_refused"),
+        (ReconcileError::from(refused("ledger_refused")).into(), Exit::Unavailable, "ledger_refused"),
+        (ReconcileError::Busy.into(), Exit::TryAgain, "ledger_in_use"),
         (docker::Error::ImageGone { id: String::new() }.into(), Exit::Unavailable, "docker_unavailable"),
         (workspace::Error::Thread.into(), Exit::Unavailable, "workspace_failed"),
         (files::Error::NoFiles { run_id: run_id() }.into(), Exit::Failure, "files_refused"),
