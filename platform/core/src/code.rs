@@ -94,7 +94,7 @@ pub struct HttpAnswer {
     pub word: &'static str,
 }
 
-/// Error with a code. An error that wraps another one has the code of the other one.
+/// Error with a code. An error that only passes another one on has the code and the word of the other one.
 pub trait Coded: Error {
     /// Returns the code.
     fn code(&self) -> Code;

@@ -19,6 +19,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::Error;
 
+/// Most headers of an answer.
+const MAX_HEADERS: usize = 64;
+
 /// Bounds of an answer.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerLimit {
@@ -71,7 +74,8 @@ pub async fn send(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
     request: Request<Bytes>,
 ) -> Result<OpenAnswer, hyper::Error> {
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+    let handshake = http1::Builder::new().max_headers(MAX_HEADERS).handshake(TokioIo::new(stream));
+    let (mut sender, connection) = handshake.await?;
     let connection = AbortOnDropHandle::new(task::spawn("outbound", async move {
         if let Err(error) = connection.await {
             tracing::debug!(error = report::chain(&error), "connection to a server ended");
