@@ -1,5 +1,5 @@
 //! Tests receipts against the real LiteLLM and its ledger, while the proxy, the worker and LiteLLM are killed.
-//! `tests/examples/receipts.rs` plays ten thousand calls.
+//! `tests/examples/receipts.rs` plays thousands of calls.
 
 use harness::billing_chaos::{BillingChaos, Evidence, Kills, ScriptedUsage};
 
