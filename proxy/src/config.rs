@@ -268,12 +268,13 @@ impl Config {
 
     /// Returns the texts that are never sent to an agent: the upstream's keys and address.
     fn redacted_terms(&self) -> Vec<String> {
-        let authority = self.settings.upstream.authority();
+        let url = self.settings.upstream.url().ok();
+        let authority = url.as_ref().map(|url| url.base.authority()).unwrap_or_default();
         let authority = authority.as_str();
         let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
-        let path = self.settings.upstream.url().map(|url| url.path).unwrap_or_default();
+        let path = url.as_ref().map_or("", |url| url.path.as_str());
         let keys = [self.key(), self.admin.as_ref().and_then(key_of)];
-        let terms = keys.into_iter().chain([Some(authority), Some(host), Some(path.as_str())]);
+        let terms = keys.into_iter().chain([Some(authority), Some(host), Some(path)]);
         // A shorter text would be found in innocent words.
         terms.flatten().filter(|term| term.len() >= 4).map(str::to_owned).collect()
     }

@@ -26,7 +26,7 @@ pub(crate) fn require_own_page(method: &Method, headers: &HeaderMap, origins: &O
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use axum::http::{HeaderName, header::CONTENT_TYPE};
 
     use super::*;
@@ -35,7 +35,8 @@ mod tests {
     const OWN: (&str, &str) = ("origin", "http://127.0.0.1:4180");
     const JSON: (&str, &str) = ("content-type", "application/json");
 
-    fn headers(list: &[(&str, &str)]) -> HeaderMap {
+    /// Returns headers with these names and values, in this order.
+    pub(crate) fn headers(list: &[(&str, &str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         for (name, value) in list {
             headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());

@@ -86,12 +86,6 @@ impl Upstream {
         let path = path.strip_suffix("/v1").unwrap_or(&path).to_owned();
         Ok(ServiceUrl { base, path })
     }
-
-    /// Returns `host:port` of the upstream.
-    #[must_use]
-    pub fn authority(&self) -> String {
-        self.url().map(|url| url.base.authority()).unwrap_or_default()
-    }
 }
 
 /// Reads the file of the key that mints keys, which has to be named where each run has its own key, and there

@@ -2,13 +2,11 @@
 
 use std::io::Read;
 
-use axum::http::{
-    HeaderName,
-    header::{CONTENT_SECURITY_POLICY, X_FRAME_OPTIONS},
-};
+use axum::http::header::{CONTENT_SECURITY_POLICY, X_FRAME_OPTIONS};
 use flate2::read::GzDecoder;
 
 use super::*;
+use crate::own_page::tests::headers;
 
 const SCRIPT: &[u8] = b"console.log('a script that repeats, a script that repeats, a script that repeats')";
 
@@ -21,14 +19,6 @@ fn dashboard() -> Dashboard {
         file("index.html", HTML, b"<!doctype html>", None),
     ];
     Dashboard { files: files.leak() }
-}
-
-fn headers(list: &[(&str, &str)]) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in list {
-        headers.append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
-    }
-    headers
 }
 
 #[test]

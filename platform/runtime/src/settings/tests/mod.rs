@@ -196,7 +196,13 @@ fn base_urls_are_checked_where_they_are_written() {
     ] {
         let environment = Environment::from([("LITELLM_BASE_URL", url)]);
         assert_eq!(
-            Settings::read(&Sources { environment, ..Sources::default() }).unwrap().upstream.authority(),
+            Settings::read(&Sources { environment, ..Sources::default() })
+                .unwrap()
+                .upstream
+                .url()
+                .unwrap()
+                .base
+                .authority(),
             authority
         );
     }
