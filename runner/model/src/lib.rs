@@ -13,6 +13,7 @@ pub mod behaviour;
 pub mod connection_refresh;
 pub mod conversation;
 pub mod failpoint;
+pub mod gateway_agent;
 pub mod json_len;
 pub mod lifecycle;
 pub mod line_buffer;

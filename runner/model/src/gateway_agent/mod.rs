@@ -1,0 +1,11 @@
+//! Describes agents in OpenClaw gateways: what people call them, and what they may do. Pure.
+//!
+//! An agent's [`Capabilities`] are what its account wants. A gateway's own policy may allow less.
+
+mod capabilities;
+mod name;
+
+pub use self::{
+    capabilities::{AllowedCommand, Capabilities, CommandMode, MAX_ALLOWED_COMMANDS, Switch},
+    name::{AgentName, AvatarSeed, InvalidAgentName},
+};
