@@ -44,6 +44,8 @@ mod error_code;
 mod events;
 mod find;
 mod forget;
+mod gateway_agent_files;
+mod gateway_agents;
 mod host;
 mod host_file;
 mod identity;
@@ -121,6 +123,11 @@ pub use self::{
     error_class::ErrorClass,
     events::Batch,
     find::AccountScope,
+    gateway_agent_files::StoredBehaviourFile,
+    gateway_agents::{
+        GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
+        NewGatewayAgent,
+    },
     host::Adopted,
     identity::{HostId, HostIdentity, Served},
     lease::{Claimant, Created, FencingToken, NewRun, Worker},

@@ -7,13 +7,14 @@ use platform_core::{
     host_tools::ToolCallState,
     id::{AccountId, RunId, ToolName},
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use sqlx::{Row, any::AnyRow};
 
 use super::{
     Store, Tx, UnixMillis,
     error::{Error, failed},
-    row::{count, number, parsed, text, time},
+    gateway_agents::GatewayAgentKey,
+    row::{count, number, parsed, stored_json, text, time},
 };
 
 const READ: &str = "read calls of tools";
@@ -81,6 +82,8 @@ pub struct StoredToolCall {
     pub decided: Option<UnixMillis>,
     /// Person who decided.
     pub decided_by: Option<String>,
+    /// Agent of a gateway that asks; absent for calls of host tools.
+    pub gateway: Option<GatewayAgentKey>,
 }
 
 /// Place of a call among those of its run.
@@ -194,6 +197,20 @@ impl StoredToolCall {
         self.ended.filter(|_| has_run).map(|ended| self.decided.unwrap_or(self.began).until(ended))
     }
 
+    /// Returns the command that a gateway asks about; none for a call of a host tool, or once the texts of its run were
+    /// removed.
+    #[must_use]
+    pub fn command(&self) -> Option<String> {
+        /// Arguments of a gateway's request.
+        #[derive(Deserialize)]
+        struct CommandArgs {
+            command: String,
+        }
+        self.gateway.as_ref()?;
+        let args: CommandArgs = stored_json(self.args.as_deref()?)?;
+        Some(args.command)
+    }
+
     /// Returns the place of the call among those of its run.
     #[must_use]
     pub fn place(&self) -> ToolCallPlace {
@@ -224,6 +241,7 @@ impl StoredToolCall {
             decide_by: time(row, "decide_by")?,
             decided: time(row, "decided")?,
             decided_by: optional("decided_by")?,
+            gateway: optional("gateway")?.and_then(|key| GatewayAgentKey::parse(&key)),
         })
     }
 }

@@ -35,9 +35,9 @@ const DENY: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, e
 const BEGIN: &str = "UPDATE tool_calls SET state = $1 \
      WHERE run = $2 AND attempt = $3 AND id = $4 AND owner = $5 AND state IN ($6, $7)";
 const ABANDON: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4 \
-     WHERE installation = $5 AND owner <> $6 AND state IN ($7, $8) RETURNING *";
+     WHERE installation = $5 AND owner <> $6 AND gateway IS NULL AND state IN ($7, $8) RETURNING *";
 const LOSE: &str = "UPDATE tool_calls SET state = $1 \
-     WHERE installation = $2 AND owner <> $3 AND ended IS NULL AND state IN ($4, $5) RETURNING *";
+     WHERE installation = $2 AND owner <> $3 AND gateway IS NULL AND ended IS NULL AND state IN ($4, $5) RETURNING *";
 const WAITING: &str = "SELECT tool_calls.* FROM tool_calls JOIN runs ON runs.run = tool_calls.run \
      AND runs.attempt = tool_calls.attempt \
      WHERE tool_calls.installation = $1 AND tool_calls.state = 'waiting' AND tool_calls.decide_by > $2 \
@@ -254,8 +254,8 @@ impl Store {
         .await
     }
 
-    /// Ends all calls that other processes than `owner` left: denied before they began, else of unknown outcome. Of the
-    /// processes that execute host tools of an installation, one is alive. Returns the calls.
+    /// Ends all calls of host tools that other processes than `owner` left: denied before they began, else of unknown
+    /// outcome. Of the processes that execute host tools of an installation, one is alive. Returns the calls.
     pub async fn settle_abandoned_tool_calls(&self, owner: &str) -> Result<Vec<StoredToolCall>, Error> {
         self.write(async |mut tx| {
             let [from, or] = ToolCallMove::Withdraw.sources();

@@ -17,6 +17,7 @@ use platform_core::{
 use super::{
     Store, Tx,
     error::{Error, failed},
+    gateway_agents::GatewayAgentKey,
     row::storable,
     stored_tool_calls::StoredToolCall,
     tool_call_state::ToolCallMove,
@@ -30,8 +31,8 @@ pub(super) const ABANDONED_MESSAGE: &str =
     "the program that waited for the approval was stopped, and nothing ran: make a new call";
 
 const ADD: &str = "INSERT INTO tool_calls (run, attempt, id, call, installation, account, tool, effect, args_digest, owner, \
-     state, code, message, result, result_bytes, connection, began, ended, args, decide_by, decided, decided_by) \
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, NULL, NULL, NULL, NULL, NULL, $12, NULL, $13, $14, NULL, NULL) \
+     state, code, message, result, result_bytes, connection, began, ended, args, decide_by, decided, decided_by, gateway) \
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, NULL, NULL, NULL, NULL, NULL, $12, NULL, $13, $14, NULL, NULL, $15) \
      ON CONFLICT (run, attempt, id) DO NOTHING";
 /// The process that began the call may end it even after another one took it for lost.
 const END: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, result = $4, result_bytes = $5, \
@@ -68,6 +69,8 @@ pub struct NewToolCall {
     pub args_shown: String,
     /// Process that executes the call, by a name that no other process has.
     pub owner: String,
+    /// Agent of a gateway that asks whether its command may run; absent for calls of host tools.
+    pub gateway: Option<GatewayAgentKey>,
 }
 
 /// Wait of a call for a person's decision.
@@ -237,6 +240,7 @@ impl Tx {
             .bind(self.now)
             .bind(storable(wait.map_or(&new.args_shown, |wait| &wait.args)))
             .bind(decide_by)
+            .bind(new.gateway.as_ref().map(ToString::to_string))
             .execute(self.connection())
             .await
             .map_err(failed(ACTION))?;

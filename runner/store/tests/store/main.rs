@@ -13,6 +13,7 @@ mod connections;
 mod crashes;
 mod csp_reports;
 mod database;
+mod gateway_agents;
 mod holders;
 mod hosts;
 mod leases;

@@ -42,6 +42,7 @@ pub(crate) fn new(run: &str, call: &str) -> NewToolCall {
         args_digest: "00ff".to_owned(),
         args_shown: "{}".to_owned(),
         owner: "host/1/00000001".to_owned(),
+        gateway: None,
     }
 }
 

@@ -1,0 +1,85 @@
+//! Keeps the behaviour files of agents in gateways.
+
+use runner_model::behaviour::{BehaviourFile, BehaviourFiles};
+use sqlx::any::AnyRow;
+
+use super::{
+    Store, UnixMillis,
+    error::{Error, failed},
+    gateway_agents::GatewayAgentKey,
+    row::{number, parsed, storable, text},
+};
+
+const ACTION: &str = "store a behaviour file";
+const READ: &str = "read behaviour files";
+
+const PUT: &str = "INSERT INTO gateway_agent_files (installation, gateway, agent, name, content, changed) \
+     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (installation, gateway, agent, name) DO UPDATE SET \
+     content = excluded.content, changed = excluded.changed";
+const OF_AGENT: &str =
+    "SELECT * FROM gateway_agent_files WHERE installation = $1 AND gateway = $2 AND agent = $3 ORDER BY name";
+
+/// Behaviour file, as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBehaviourFile {
+    /// Name of the file.
+    pub file: BehaviourFile,
+    /// Text of the file.
+    pub content: String,
+    /// Time of its last change.
+    pub changed: UnixMillis,
+}
+
+impl StoredBehaviourFile {
+    fn read(row: &AnyRow) -> Result<Self, Error> {
+        Ok(Self {
+            file: parsed(row, "name", BehaviourFile::of_name)?,
+            content: text(row, "content")?,
+            changed: UnixMillis(number(row, "changed")?),
+        })
+    }
+}
+
+impl Store {
+    /// Stores a behaviour file of an agent in the place of an earlier one. Returns whether the agent exists. Without
+    /// `content` its gateway gets an empty file.
+    pub async fn put_behaviour_file(
+        &self,
+        key: &GatewayAgentKey,
+        file: BehaviourFile,
+        content: &str,
+    ) -> Result<bool, Error> {
+        self.write(async |mut tx| {
+            if !self.touch_gateway_agent(&mut tx, key).await? {
+                return tx.finish(ACTION, false).await;
+            }
+            let putting = sqlx::query(PUT)
+                .bind(self.installation.as_str())
+                .bind(key.gateway.as_str())
+                .bind(key.agent.as_str())
+                .bind(file.name())
+                .bind(storable(content))
+                .bind(tx.now);
+            putting.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            tx.finish(ACTION, true).await
+        })
+        .await
+    }
+
+    /// Returns the behaviour files of an agent, by name.
+    pub async fn behaviour_files(&self, key: &GatewayAgentKey) -> Result<Vec<StoredBehaviourFile>, Error> {
+        self.retry(async || {
+            let query = sqlx::query(OF_AGENT).bind(self.installation.as_str());
+            let query = query.bind(key.gateway.as_str()).bind(key.agent.as_str());
+            let rows = query.fetch_all(&self.pool).await.map_err(failed(READ))?;
+            rows.iter().map(StoredBehaviourFile::read).collect()
+        })
+        .await
+    }
+
+    /// Returns the texts of an agent's behaviour files.
+    pub async fn behaviour_texts(&self, key: &GatewayAgentKey) -> Result<BehaviourFiles, Error> {
+        let files = self.behaviour_files(key).await?;
+        Ok(files.into_iter().map(|stored| (stored.file, stored.content)).collect())
+    }
+}

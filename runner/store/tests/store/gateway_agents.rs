@@ -1,0 +1,163 @@
+//! Tests agents in gateways: two changes at once, steps, removals, behaviour files, and restores.
+
+use std::slice;
+
+use platform_core::id::{AccountId, GatewayAgentId, GatewayId};
+use runner_model::{
+    behaviour::BehaviourFile,
+    gateway_agent::{AgentName, AllowedCommand, Capabilities, CommandMode},
+};
+use runner_store::{
+    GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
+    NewGatewayAgent, Onto, Store,
+};
+
+use crate::database::Database;
+
+crate::on_both!(
+    an_id_is_given_once,
+    the_second_of_two_changes_is_told,
+    a_step_is_known_until_it_is_applied,
+    allowing_a_command_applies_nothing,
+    a_removed_agent_stays_until_it_is_gone,
+    behaviour_files_raise_the_revision,
+    agents_are_backed_up,
+);
+
+fn key(agent: &str) -> GatewayAgentKey {
+    GatewayAgentKey { gateway: GatewayId::parse("g").unwrap(), agent: GatewayAgentId::parse(agent).unwrap() }
+}
+
+pub(crate) fn new(name: &str) -> NewGatewayAgent {
+    let name = AgentName::parse(name).unwrap();
+    NewGatewayAgent {
+        key: key(name.id().as_str()),
+        account: Some(AccountId::parse("acct-1").unwrap()),
+        workspace: format!("/workspace/agents/{}", name.id()),
+        settings: GatewayAgentSettings {
+            name,
+            avatar: None,
+            model: None,
+            capabilities: Capabilities::default(),
+        },
+    }
+}
+
+async fn added(store: &Store, name: &str) -> GatewayAgent {
+    match store.add_gateway_agent(&new(name), 9).await.unwrap() {
+        GatewayAgentAdded::New(agent) => *agent,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn asking(agent: &GatewayAgent) -> GatewayAgentSettings {
+    let mut settings = agent.agent.settings.clone();
+    settings.capabilities.commands = CommandMode::Ask;
+    settings
+}
+
+async fn an_id_is_given_once(database: Database) {
+    let store = database.open().await;
+    let first = added(&store, "Research Bot").await;
+    assert_eq!((first.revision, first.applied, first.is_applied()), (1, 0, false));
+    let again = store.add_gateway_agent(&new("research BOT"), 9).await.unwrap();
+    assert_eq!(again, GatewayAgentAdded::Exists(Box::new(first.clone())));
+    assert_eq!(store.add_gateway_agent(&new("Other"), 1).await.unwrap(), GatewayAgentAdded::TooMany);
+    assert_eq!(store.gateway_agents(&key("x").gateway).await.unwrap(), [first]);
+    let other = GatewayId::parse("h").unwrap();
+    assert_eq!(store.gateway_agents(&other).await.unwrap(), []);
+}
+
+async fn the_second_of_two_changes_is_told(database: Database) {
+    let store = database.open().await;
+    let agent = added(&store, "Bot").await;
+    let asking = asking(&agent);
+    let changed = store.change_gateway_agent(&key("bot"), 1, &asking).await.unwrap();
+    let GatewayAgentChanged::Changed(changed) = changed else { panic!("{changed:?}") };
+    assert_eq!((changed.revision, &changed.agent.settings), (2, &asking));
+    let other = GatewayAgentSettings { name: AgentName::parse("Other name").unwrap(), ..asking.clone() };
+    let conflict = store.change_gateway_agent(&key("bot"), 1, &other).await.unwrap();
+    assert_eq!(conflict, GatewayAgentChanged::Conflict(changed.clone()));
+    // The same change again changes nothing, whatever it was made from.
+    let repeated = store.change_gateway_agent(&key("bot"), 1, &asking).await.unwrap();
+    assert_eq!(repeated, GatewayAgentChanged::Changed(changed));
+    let unknown = store.change_gateway_agent(&key("none"), 1, &asking).await.unwrap();
+    assert_eq!(unknown, GatewayAgentChanged::Unknown);
+}
+
+async fn a_step_is_known_until_it_is_applied(database: Database) {
+    let store = database.open().await;
+    let agent = added(&store, "Bot").await;
+    let gateway = key("bot").gateway;
+    assert_eq!(store.gateways_with_changed_agents().await.unwrap(), slice::from_ref(&gateway));
+    store.store_gateway_agent_step(&key("bot"), "configuration", Some("it is down")).await.unwrap();
+    let stored = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
+    assert_eq!(
+        (stored.step.as_deref(), stored.problem.as_deref()),
+        (Some("configuration"), Some("it is down"))
+    );
+    // A change while an earlier revision is applied leaves the agent changed.
+    store.change_gateway_agent(&key("bot"), 1, &asking(&agent)).await.unwrap();
+    store.store_gateway_agent_applied(&key("bot"), 1).await.unwrap();
+    assert_eq!(store.gateways_with_changed_agents().await.unwrap(), [gateway]);
+    store.store_gateway_agent_applied(&key("bot"), 2).await.unwrap();
+    let stored = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
+    assert_eq!((stored.step, stored.problem, stored.applied), (None, None, 2));
+    assert_eq!(store.gateways_with_changed_agents().await.unwrap(), []);
+}
+
+async fn allowing_a_command_applies_nothing(database: Database) {
+    let store = database.open().await;
+    added(&store, "Bot").await;
+    store.store_gateway_agent_applied(&key("bot"), 1).await.unwrap();
+    let command = AllowedCommand::parse("make test").unwrap();
+    for _ in 0..2 {
+        assert!(store.allow_gateway_command(&key("bot"), &command).await.unwrap());
+    }
+    let stored = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
+    assert_eq!((stored.revision, stored.is_applied()), (2, true));
+    assert_eq!(stored.agent.settings.capabilities.allowed_commands, [command.clone()].into());
+    assert!(!store.allow_gateway_command(&key("none"), &command).await.unwrap());
+}
+
+async fn a_removed_agent_stays_until_it_is_gone(database: Database) {
+    let store = database.open().await;
+    added(&store, "Bot").await;
+    assert!(store.put_behaviour_file(&key("bot"), BehaviourFile::Soul, "kind").await.unwrap());
+    let removed = store.remove_gateway_agent(&key("bot")).await.unwrap().unwrap();
+    assert!(removed.removed.is_some());
+    assert_eq!(store.remove_gateway_agent(&key("bot")).await.unwrap(), None, "once");
+    let added = store.add_gateway_agent(&new("Bot"), 9).await.unwrap();
+    assert!(matches!(added, GatewayAgentAdded::Exists(_)), "its id is not free yet");
+    store.store_gateway_agent_applied(&key("bot"), removed.revision).await.unwrap();
+    assert_eq!(store.gateway_agent(&key("bot")).await.unwrap(), None);
+    assert_eq!(store.behaviour_files(&key("bot")).await.unwrap(), []);
+}
+
+async fn behaviour_files_raise_the_revision(database: Database) {
+    let store = database.open().await;
+    added(&store, "Bot").await;
+    for (text, revision) in [("be kind", 2), ("be brief\0", 3), ("", 4)] {
+        assert!(store.put_behaviour_file(&key("bot"), BehaviourFile::Soul, text).await.unwrap());
+        let stored = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
+        assert_eq!(stored.revision, revision);
+        let texts = store.behaviour_texts(&key("bot")).await.unwrap();
+        assert_eq!(texts[&BehaviourFile::Soul], text.replace('\0', "\u{fffd}"));
+    }
+    assert!(!store.put_behaviour_file(&key("none"), BehaviourFile::Soul, "x").await.unwrap());
+    assert_eq!(store.behaviour_files(&key("none")).await.unwrap(), []);
+}
+
+async fn agents_are_backed_up(database: Database) {
+    let store = database.open().await;
+    added(&store, "Bot").await;
+    store.put_behaviour_file(&key("bot"), BehaviourFile::Agents, "be kind").await.unwrap();
+    let before = store.gateway_agent(&key("bot")).await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("backup");
+    store.backup(&file).await.unwrap();
+    store.put_behaviour_file(&key("bot"), BehaviourFile::Agents, "").await.unwrap();
+    store.restore(&file, Onto::Anything).await.unwrap();
+    assert_eq!(store.gateway_agent(&key("bot")).await.unwrap(), before);
+    assert_eq!(store.behaviour_files(&key("bot")).await.unwrap()[0].content, "be kind");
+}
