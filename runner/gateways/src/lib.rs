@@ -6,16 +6,22 @@
 //!
 //! Invariants: a managed gateway has no network and one way in.
 
+pub mod agents;
 pub mod attribution;
+mod capabilities;
 mod error;
+mod explain;
 pub mod managed;
 mod openclaw;
 mod paths;
 mod pool;
 mod secrets;
+mod tool_groups;
 
 pub use self::{
+    capabilities::{Effective, EffectiveCapabilities},
     error::Error,
+    explain::{Explanation, Layer, Sandbox, ToolAccess, ToolExplanation, WorkspaceAccess, explain},
     paths::{BRIDGE, GatewayPaths, SOCKET, STATE, workspace_id},
     pool::{GatewayConnection, GatewayPool},
 };

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use gateway_bridge::{DeviceKey, Endpoint, Hello};
+use gateway_bridge::{DeviceKey, Endpoint, Hello, Scope, Scopes};
 use platform_core::{
     grant::{Listener, RunGrant},
     id::{AccountId, GatewayId, GatewayProvider},
@@ -133,6 +133,10 @@ impl GatewayConnection {
         let mut settings = gateway_bridge::Settings::new(endpoint, Some(token));
         settings.tls = self.gateway.ca_file.as_deref().map(trust_only).transpose()?;
         settings.device = self.gateway.device_key_file.as_deref().map(DeviceKey::read).transpose()?;
+        if self.gateway.is_managed() || self.gateway.approvals {
+            // A client with this right says that people answer: turns wait for an approval, and are not refused.
+            settings.scopes = Scopes::of([Scope::Admin, Scope::Read, Scope::Write, Scope::Approvals]);
+        }
         settings.provider = Some(GatewayProvider::parse(&self.gateway.provider)?);
         settings.seed = u64::try_from(random::bits() >> 64).unwrap_or_default();
         Ok(settings)

@@ -34,6 +34,7 @@ const BELOW: [(&str, &[&str]); 33] = [
             "gateway-bridge",
             "runner-model",
             "runner-docker",
+            "runner-store",
             "runner-workspace",
             "runner-control-client",
         ],

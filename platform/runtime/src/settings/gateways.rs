@@ -43,6 +43,9 @@ settings! {
         /// The only account that has sessions there. Without one the gateway is shared, and its agents may have no tool
         /// that executes or reads files.
         pub account: Option<AccountId> => optional(),
+        /// Asks people about commands of its agents, in a gateway with a `url`. It has to grant `operator.approvals`. A
+        /// managed gateway always asks.
+        pub approvals: bool => or(false),
         /// Active sessions at a time; others wait.
         pub max_concurrent_sessions: u32 => or(limit::gateway::SESSIONS),
         /// Settings of a managed gateway's container.

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use super::{Error, Finding, ManagedGateway, check as rules, probe::ProbeAnswer};
+use super::{Error, Finding, ManagedGateway, check as rules, files::Files, probe::ProbeAnswer};
 use crate::{GatewayPaths, GatewayPool, openclaw, secrets};
 
 /// Longest wait for a gateway's configuration.
@@ -165,6 +165,52 @@ impl ConfigAnswer<'_> {
     fn config(&self) -> Option<Value> {
         let forms = [self.runtime_config, self.resolved, self.config];
         forms.into_iter().flatten().find(|form| form.get().starts_with('{'))?.read().ok()
+    }
+}
+
+/// Place where a configuration was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConfigSource {
+    /// The gateway has reported it.
+    Gateway,
+    /// The file of a managed gateway that does not answer has it.
+    File,
+}
+
+/// Configuration of a gateway.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadConfig {
+    /// The configuration.
+    pub config: Value,
+    /// Place where it was read.
+    pub source: ConfigSource,
+}
+
+/// Reads the configuration of the gateway `id`: from the gateway, or from the file of a managed one that does not answer.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub async fn read_config(
+    settings: &Settings,
+    id: &GatewayId,
+    gateway: &Gateway,
+) -> Result<ReadConfig, ErrorText> {
+    let asked = match state(settings, id, gateway).await {
+        Ok(State::Up) => query_config(settings, id).await.and_then(|reported| reported.config),
+        Ok(State::Starting | State::Down) => Ok(None),
+        Err(error) => Err(ErrorText::of(&error)),
+    };
+    if let Ok(Some(config)) = asked {
+        return Ok(ReadConfig { config, source: ConfigSource::Gateway });
+    }
+    let written = Files { paths: &GatewayPaths::of(settings, id, gateway) }.config();
+    match (written.filter(|_| gateway.is_managed()), asked) {
+        (Some(config), _) => Ok(ReadConfig { config, source: ConfigSource::File }),
+        (None, Err(why)) => Err(why),
+        (None, Ok(_)) if gateway.is_managed() => {
+            Err(ErrorText(format!("it has never run here: `sluice gateway up {id}`")))
+        }
+        (None, Ok(_)) => Err(ErrorText("it reports no configuration".to_owned())),
     }
 }
 

@@ -12,6 +12,7 @@ use platform_core::{
 };
 use platform_runtime::{lock::Lock, poll::poll, report, settings::Attribution};
 use runner_docker::GatewayContainer;
+use runner_store::NewGatewayAgent;
 use serde_json::{Value, json};
 
 use super::{
@@ -31,6 +32,9 @@ pub(super) const START_TIMEOUT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Number of slots for each active session: the slot of a cancelled run is in quarantine for minutes.
 const SLOTS_PER_SESSION: usize = 4;
+/// Settings that a running gateway takes from its file, in less than a second (measured with OpenClaw 2026.9.6). It takes
+/// others, too; those are of the gateway as a whole, and a restart shows that it starts with them.
+const RELOADED: &str = "config.agents.entries.";
 /// Number of lines of its output that are shown when it does not start.
 const TAIL_LINES: u32 = 20;
 
@@ -41,6 +45,8 @@ pub enum StartResult {
     Started,
     /// The gateway ran with the same setup.
     Unchanged,
+    /// The gateway ran, and took these settings without a restart: those of its agents.
+    Reloaded(Vec<String>),
     /// The gateway ran, and these settings differed.
     Restarted(Vec<String>),
 }
@@ -65,13 +71,17 @@ pub enum KeptData {
 
 impl ManagedGateway<'_> {
     /// Starts the gateway as it is configured now. Does nothing if it runs with this configuration. Only one process at
-    /// a time acts on a gateway. Not cancel safe: a repeated call continues.
-    pub async fn up(&self, on_progress: &dyn Fn(StartProgress<'_>)) -> Result<StartResult, Error> {
+    /// a time acts on a gateway. Not cancel safe: a repeated call continues. `agents` are those that people made.
+    pub async fn up(
+        &self,
+        agents: &[NewGatewayAgent],
+        on_progress: &dyn Fn(StartProgress<'_>),
+    ) -> Result<StartResult, Error> {
         let _lock = self.lock(on_progress).await?;
         let image = self.docker.image(&self.gateway.managed.image).await?;
         let files = Files { paths: &self.paths };
         files.prepare()?;
-        let config = self.config(&files).await?;
+        let config = self.config(&files, agents).await?;
         let findings = check::check_config(self.gateway, &config);
         if !findings.is_empty() {
             return Err(Error::Unsafe { id: self.id.clone(), findings });
@@ -96,6 +106,10 @@ impl ManagedGateway<'_> {
                 differences.extend(found.networks.iter().map(|network| format!("network {network}")));
                 if differences.is_empty() {
                     return Ok(StartResult::Unchanged);
+                }
+                if differences.iter().all(|path| path.starts_with(RELOADED)) {
+                    files.write_setup(&setup, &config, &self.gateway.provider)?;
+                    return Ok(StartResult::Reloaded(differences));
                 }
                 on_progress(StartProgress::Stopping(&differences, self.drain()));
                 self.docker.end_gateway(&self.container_name(), self.drain()).await?;
@@ -192,6 +206,11 @@ impl ManagedGateway<'_> {
         Ok(self.docker.gateway(&self.container_name()).await?)
     }
 
+    /// Returns whether its container runs.
+    pub async fn is_running(&self) -> Result<bool, Error> {
+        Ok(self.container().await?.is_some_and(|found| found.is_running))
+    }
+
     /// Returns the settings in which `found`, its container, differs from its setup; `None` if the setup is not known
     /// any more.
     pub(super) fn changed_settings(&self, found: &GatewayContainer) -> Option<Vec<String>> {
@@ -206,25 +225,27 @@ impl ManagedGateway<'_> {
     }
 
     /// Returns the configuration that its container has.
-    pub(super) fn written_config(&self) -> Option<Value> {
+    pub(crate) fn written_config(&self) -> Option<Value> {
         Files { paths: &self.paths }.config()
     }
 
     /// Returns the configuration that it would have, without its secrets.
     pub(super) async fn planned_config(&self) -> Value {
-        let models = self.models(&Files { paths: &self.paths }).await;
+        let models = self.models(&Files { paths: &self.paths }, &[]).await;
         let uses_slots = self.gateway.attribution == Attribution::Slot;
         let slots =
             vec![String::new(); if uses_slots { self.gateway.max_concurrent_sessions as usize } else { 0 }];
-        config::configuration(self.gateway, ConfigInputs { models: &models, token: "", slots: &slots })
+        let limits = &self.settings.models;
+        let inputs = ConfigInputs { models: &models, token: "", slots: &slots, limits, agents: &[] };
+        config::configuration(self.gateway, inputs)
     }
 
     pub(super) fn drain(&self) -> Duration {
         Duration::from_millis(self.gateway.managed.drain_timeout.0)
     }
 
-    async fn config(&self, files: &Files<'_>) -> Result<Value, Error> {
-        let models = self.models(files).await;
+    async fn config(&self, files: &Files<'_>, agents: &[NewGatewayAgent]) -> Result<Value, Error> {
+        let models = self.models(files, agents).await;
         if models.is_empty() {
             return Err(Error::NoModel(self.id.clone()));
         }
@@ -235,17 +256,19 @@ impl ManagedGateway<'_> {
             Vec::new()
         };
         let token = files.token()?;
-        let inputs = ConfigInputs { models: &models, token: token.expose(), slots: &slots };
+        let limits = &self.settings.models;
+        let inputs = ConfigInputs { models: &models, token: token.expose(), slots: &slots, limits, agents };
         Ok(config::configuration(self.gateway, inputs))
     }
 
     /// Returns the models that its agents may call: those that the registry names for it, and those that the upstream
     /// offers. If the upstream does not report its models, those known before are used. The default comes first.
-    async fn models(&self, files: &Files<'_>) -> Vec<String> {
+    async fn models(&self, files: &Files<'_>, made: &[NewGatewayAgent]) -> Vec<String> {
         let agents = self.settings.agents.values().filter(|agent| agent.gateways.contains(self.id));
         let named =
             agents.flat_map(|agent| agent.models.iter().map(ToString::to_string).chain(agent.model.clone()));
-        let mut models: BTreeSet<String> = named.collect();
+        let made = made.iter().filter_map(|agent| agent.settings.model.as_ref().map(ToString::to_string));
+        let mut models: BTreeSet<String> = named.chain(made).collect();
         let default = self.settings.upstream.default_model.clone();
         models.extend(default.clone());
         match self.data_plane.upstream().await {

@@ -18,11 +18,13 @@ mod setup;
 mod spec;
 mod tools;
 
+pub(crate) use self::tools::{has_tool, never_allowed};
 pub use self::{
     check::Finding,
+    config::agent_workspace,
     error::Error,
     gateway::{ManagedGateway, container},
-    inspect::{State, check, state},
+    inspect::{ConfigSource, ReadConfig, State, check, read_config, state},
     lifecycle::{KeptData, StartProgress, StartResult},
     monitor::monitor,
 };

@@ -5,6 +5,8 @@
 
 use platform_runtime::settings::{Attribution, Gateway};
 
+use crate::tool_groups;
+
 /// Tools of agents in a gateway of one account: the container isolates them.
 const CODING: [&str; 9] =
     ["exec", "process", "read", "write", "edit", "apply_patch", "get_goal", "create_goal", "update_goal"];
@@ -50,6 +52,13 @@ pub(super) fn allowed(gateway: &Gateway) -> Vec<String> {
     configured.unwrap_or_else(|| default_tools().into_iter().map(str::to_owned).collect())
 }
 
+/// Returns whether agents of `gateway` have `tool`, by its own name or that of its group.
+pub(crate) fn has_tool(gateway: &Gateway, tool: &str) -> bool {
+    let allowed = allowed(gateway);
+    let names = tool_groups::names_of(tool);
+    allowed.iter().any(|allowed| names.contains(&allowed.as_str()))
+}
+
 /// Returns whether calls of sub-agents can be attributed to the run that started them. A trace covers sub-agents, too.
 /// The token of a session does not, and a slot may belong to another run by the time of their calls.
 pub(super) fn attributes_sub_agents(gateway: &Gateway) -> bool {
@@ -72,6 +81,12 @@ pub(super) fn denied(gateway: &Gateway) -> Vec<&'static str> {
     let configured = gateway.managed.tools.iter().flatten();
     let configured: Vec<_> = configured.map(String::as_str).collect();
     denied.filter(|tool| !configured.contains(tool)).collect()
+}
+
+/// Returns the names of tools that no setting gives agents of a managed gateway like `gateway`.
+pub(crate) fn never_allowed(gateway: &Gateway) -> impl Iterator<Item = &'static str> {
+    let shared = gateway.account.is_none().then_some(DENIED_IF_SHARED);
+    ALWAYS_DENIED.into_iter().chain(shared.into_iter().flatten())
 }
 
 /// Returns those of `tools` that agents of a shared gateway must not have: all that are not known to be harmless.

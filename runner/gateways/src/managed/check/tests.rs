@@ -1,12 +1,16 @@
 //! Tests each defect on its own, in a configuration that is otherwise correct.
 
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
 use crate::managed::config::{self, ConfigInputs, tests::gateway};
 
 fn generated(gateway: &Gateway) -> Value {
-    let inputs = ConfigInputs { models: &["fake".to_owned()], token: "t", slots: &[] };
+    let models = ["fake".to_owned()];
+    let limits = BTreeMap::new();
+    let inputs = ConfigInputs { models: &models, token: "t", slots: &[], limits: &limits, agents: &[] };
     config::configuration(gateway, inputs)
 }
 

@@ -6,8 +6,12 @@
 //! Nor does it know the limits of sub-agents but `maxConcurrent`, `tools.toolSearch`, `tools.sessions` and
 //! `logging.level = "silent"`. It refuses a file that has any of them.
 
+use std::collections::BTreeMap;
+
 use platform_core::limit::Millis;
-use platform_runtime::settings::{Attribution, Gateway};
+use platform_runtime::settings::{Attribution, Gateway, ModelLimits};
+use runner_model::gateway_agent::{CommandMode, Switch};
+use runner_store::NewGatewayAgent;
 use serde_json::{Map, Value, json};
 
 use super::tools;
@@ -24,9 +28,9 @@ const PLUGIN_ID: &str = "sluicegate-headers";
 const PLACEHOLDER_KEY: &str = "the-proxy-has-the-key";
 /// Timeout longer than any turn: runs have limits of their own.
 const MODEL_TIMEOUT: Millis = Millis::seconds(24 * 3600);
-/// Number of tokens that a model is assumed to read, and to write.
-const CONTEXT_WINDOW: u32 = 200_000;
-const MAX_TOKENS: u32 = 8192;
+/// Number of tokens that a model is assumed to read, and to write, where `[models]` does not say.
+const CONTEXT_WINDOW: u64 = 200_000;
+const MAX_TOKENS: u64 = 8192;
 
 /// Inputs of a configuration, besides the gateway's settings.
 #[derive(Debug, Clone, Copy)]
@@ -37,6 +41,16 @@ pub(super) struct ConfigInputs<'p> {
     pub(super) token: &'p str,
     /// Slots for all active sessions, if their calls are attributed by slots.
     pub(super) slots: &'p [String],
+    /// Text that models take and give.
+    pub(super) limits: &'p BTreeMap<String, ModelLimits>,
+    /// Agents that people made, beside those of the settings.
+    pub(super) agents: &'p [NewGatewayAgent],
+}
+
+/// Returns the directory of an agent's files inside the container.
+#[must_use]
+pub fn agent_workspace(agent: &str) -> String {
+    format!("{AGENT_FILES_DIR}/{agent}")
 }
 
 /// Returns the content of the configuration file.
@@ -68,21 +82,23 @@ pub(super) fn configuration(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Valu
             "bind": "loopback",
             "auth": { "mode": "token", "token": inputs.token },
             "controlUi": { "enabled": false },
-            "reload": { "mode": "off" },
+            // Agents that people make or change need no restart. Only this host writes the file.
+            "reload": { "mode": "hybrid" },
         },
     })
 }
 
 fn providers(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Map<String, Value> {
     let model = |id: &String| {
+        let limits = inputs.limits.get(id).copied().unwrap_or_default();
         json!({
             "id": id,
             "name": id,
             "reasoning": false,
             "input": ["text"],
             "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 },
-            "contextWindow": CONTEXT_WINDOW,
-            "maxTokens": MAX_TOKENS,
+            "contextWindow": limits.context_window.unwrap_or(CONTEXT_WINDOW),
+            "maxTokens": limits.max_output_tokens.unwrap_or(MAX_TOKENS),
         })
     };
     let models: Vec<_> = inputs.models.iter().map(model).collect();
@@ -101,9 +117,9 @@ fn providers(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Map<String, Value> 
 }
 
 fn agents(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Value {
-    let entry =
-        |agent: &String| (agent.clone(), json!({ "workspace": format!("{AGENT_FILES_DIR}/{agent}") }));
-    let entries: Map<_, _> = gateway.managed.agents.iter().map(entry).collect();
+    let entry = |agent: &String| (agent.clone(), json!({ "workspace": agent_workspace(agent) }));
+    let made = inputs.agents.iter().map(|agent| (agent.key.agent.to_string(), made_entry(gateway, agent)));
+    let entries: Map<_, _> = made.chain(gateway.managed.agents.iter().map(entry)).collect();
     let primary = inputs.models.first().map(|model| format!("{}/{model}", gateway.provider));
     json!({
         "ownership": "explicit",
@@ -120,6 +136,32 @@ fn agents(gateway: &Gateway, inputs: ConfigInputs<'_>) -> Value {
         },
         "entries": entries,
     })
+}
+
+/// Returns the entry of an agent that people made. It takes tools away, and gives none that the gateway's agents lack.
+fn made_entry(gateway: &Gateway, agent: &NewGatewayAgent) -> Value {
+    let settings = &agent.settings;
+    let capabilities = &settings.capabilities;
+    let groups = [
+        ("group:runtime", capabilities.commands == CommandMode::Off),
+        ("group:web", capabilities.web == Switch::Off),
+        ("group:fs", capabilities.files == Switch::Off),
+    ];
+    let denied: Vec<_> = groups.into_iter().filter_map(|(group, is_off)| is_off.then_some(group)).collect();
+    let mut tools = json!({ "deny": denied });
+    if capabilities.commands == CommandMode::Ask {
+        tools["exec"] = json!({ "security": "full", "ask": "always" });
+    }
+    let mut entry = json!({
+        "name": settings.name,
+        "identity": { "name": settings.name },
+        "workspace": agent.workspace,
+        "tools": tools,
+    });
+    if let Some(model) = &settings.model {
+        entry["model"] = format!("{}/{model}", gateway.provider).into();
+    }
+    entry
 }
 
 fn plugins(gateway: &Gateway) -> Value {

@@ -2,7 +2,10 @@
 
 use std::{fs, path::Path};
 
+use platform_core::id::{GatewayId, ModelName};
 use platform_runtime::{config::Sources, settings::Settings};
+use runner_model::gateway_agent::{AgentName, Capabilities};
+use runner_store::{GatewayAgentKey, GatewayAgentSettings};
 
 use super::*;
 
@@ -13,10 +16,37 @@ pub(in crate::managed) fn gateway(toml: &str) -> Gateway {
     settings.gateways.into_values().next().unwrap()
 }
 
-fn generated(toml: &str, slots: &[&str]) -> Value {
+fn generated_with(toml: &str, slots: &[&str], agents: &[NewGatewayAgent]) -> Value {
     let models = ["fake".to_owned(), "other/model".to_owned()];
     let slots: Vec<_> = slots.iter().map(|slot| (*slot).to_owned()).collect();
-    configuration(&gateway(toml), ConfigInputs { models: &models, token: "t0ken", slots: &slots })
+    let limits =
+        ModelLimits { context_window: Some(64_000), max_output_tokens: Some(4_000), tokens_per_second: None };
+    let inputs = ConfigInputs {
+        models: &models,
+        token: "t0ken",
+        slots: &slots,
+        limits: &[("other/model".to_owned(), limits)].into(),
+        agents,
+    };
+    configuration(&gateway(toml), inputs)
+}
+
+fn generated(toml: &str, slots: &[&str]) -> Value {
+    generated_with(toml, slots, &[])
+}
+
+/// Returns an agent that people made, with these capabilities.
+fn made(name: &str, commands: CommandMode, files: Switch) -> NewGatewayAgent {
+    let name = AgentName::parse(name).unwrap();
+    let key = GatewayAgentKey { gateway: GatewayId::parse("g").unwrap(), agent: name.id() };
+    let capabilities = Capabilities { commands, files, ..Capabilities::default() };
+    let model = ModelName::parse("other/model").ok();
+    NewGatewayAgent {
+        workspace: agent_workspace(key.agent.as_str()),
+        key,
+        account: None,
+        settings: GatewayAgentSettings { name, avatar: None, model, capabilities },
+    }
 }
 
 const SLOTS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "fedcba9876543210fedcba9876543210"];
@@ -30,6 +60,18 @@ fn the_file_is_as_it_was_read_last() {
             generated(
                 "account = 'acct-1'\nattribution = 'slot'\nmax_concurrent_sessions = 2\nagents = ['main', 'other']",
                 &SLOTS,
+            ),
+        ),
+        (
+            "made",
+            generated_with(
+                "account = 'acct-1'",
+                &[],
+                &[
+                    made("Asking Bot", CommandMode::Ask, Switch::On),
+                    made("Free Bot", CommandMode::Auto, Switch::On),
+                    made("Reader", CommandMode::Off, Switch::Off),
+                ],
             ),
         ),
         ("plugin", generated("account = 'acct-1'\nattribution = 'plugin'\nprovider = 'ours'", &[])),

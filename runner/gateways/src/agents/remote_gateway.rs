@@ -1,0 +1,224 @@
+//! Applies agents to a gateway elsewhere, through its own API.
+//!
+//! Each change names the state that it was made from. If another client was faster, the state is read again.
+
+use gateway_bridge::{Code, Error as BridgeError, Gateway, Generation, Hello};
+use platform_core::{id::GatewayId, json::Raw};
+use runner_store::{Error as StoreError, GatewayAgent, NewGatewayAgent};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{
+    AgentApplier, AgentStep, ApplyError,
+    remote_config::{self, ConfigChange},
+};
+
+/// Number of tries of a change, while other clients change the same.
+const TRIES: usize = 5;
+
+/// Agents of a gateway elsewhere.
+pub(super) struct RemoteAgents<'a> {
+    pub(super) applier: &'a AgentApplier<'a>,
+    pub(super) id: &'a GatewayId,
+    pub(super) stored: &'a [GatewayAgent],
+}
+
+/// Connection to a gateway elsewhere.
+struct Connected {
+    gateway: Gateway,
+    hello: Hello,
+}
+
+/// Answer to `config.get`, as far as changes need it.
+#[derive(Deserialize)]
+struct ConfigAnswer<'a> {
+    #[serde(borrow)]
+    config: Option<Raw<'a>>,
+    hash: Option<String>,
+}
+
+/// Answer to `exec.approvals.get`.
+#[derive(Deserialize)]
+struct ApprovalsAnswer<'a> {
+    #[serde(borrow)]
+    file: Option<Raw<'a>>,
+    hash: Option<String>,
+}
+
+/// Answer to `agents.create`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct CreateAnswer {
+    agent_id: String,
+}
+
+impl RemoteAgents<'_> {
+    /// Applies all changes, one agent after the other. Fails only if the store does.
+    pub(super) async fn apply(&self) -> Result<(), StoreError> {
+        let changed: Vec<_> = self.stored.iter().filter(|agent| !agent.is_applied()).collect();
+        for agent in &changed {
+            self.applier.begin(agent, AgentStep::Agent).await?;
+        }
+        let connected = match self.connect().await {
+            Ok(connected) => connected,
+            Err(error) => {
+                for agent in &changed {
+                    self.applier.fail(agent, AgentStep::Agent, &error).await?;
+                }
+                return Ok(());
+            }
+        };
+        for agent in changed {
+            self.apply_one(&connected, agent).await?;
+        }
+        Ok(())
+    }
+
+    async fn connect(&self) -> Result<Connected, ApplyError> {
+        let (gateway, hello) = self.applier.pool.named(self.id.as_str())?.connected().await?;
+        let connected = Connected { gateway, hello };
+        let repaired = connected.repair().await?;
+        if !repaired.is_empty() {
+            let agents = repaired.join(", ");
+            tracing::warn!(gateway = %self.id, agents, "empty tools of containers repaired: they are [\"*\"] now");
+        }
+        Ok(connected)
+    }
+
+    async fn apply_one(&self, connected: &Connected, stored: &GatewayAgent) -> Result<(), StoreError> {
+        let agent = &stored.agent;
+        if stored.removed.is_some() {
+            return match connected.delete(agent).await {
+                Ok(()) => self.applier.finish(stored).await,
+                Err(error) => self.applier.fail(stored, AgentStep::Agent, &error).await,
+            };
+        }
+        for step in [AgentStep::Agent, AgentStep::Approvals, AgentStep::Tools] {
+            self.applier.begin(stored, step).await?;
+            let taken = match step {
+                AgentStep::Approvals => connected.set_approvals(agent).await,
+                AgentStep::Tools => connected.set_tools(agent).await,
+                _ => connected.create_or_rename(agent).await,
+            };
+            if let Err(error) = taken {
+                return self.applier.fail(stored, step, &error).await;
+            }
+        }
+        self.applier.begin(stored, AgentStep::Files).await?;
+        match self.applier.write_files(&connected.gateway, stored).await? {
+            Ok(()) => self.applier.finish(stored).await,
+            Err(error) => self.applier.fail(stored, AgentStep::Files, &error).await,
+        }
+    }
+}
+
+impl Connected {
+    /// Returns the configuration, with the hash that a change of it names.
+    async fn config(&self) -> Result<(Value, String), ApplyError> {
+        let method = "config.get";
+        let answer = self.gateway.call(method, json!({})).await?;
+        let read: ConfigAnswer<'_> = answer.read().map_err(|_error| ApplyError::Answer { method })?;
+        let config = read.config.and_then(|config| config.read().ok());
+        config.zip(read.hash).ok_or(ApplyError::Answer { method })
+    }
+
+    /// Changes the configuration as `find` says, again while another client is faster.
+    async fn change_config(&self, find: impl Fn(&Value) -> Option<ConfigChange>) -> Result<(), ApplyError> {
+        for _ in 0..TRIES {
+            let (config, hash) = self.config().await?;
+            let Some(change) = find(&config) else { return Ok(()) };
+            if remote_config::writes_redacted(&change) {
+                return Err(ApplyError::Hidden);
+            }
+            let mut params = json!({ "raw": change.merge.to_string(), "baseHash": hash });
+            if self.hello.generation == Generation::Four {
+                params["replacePaths"] = change.replaced.into();
+            }
+            match self.gateway.call("config.patch", params).await {
+                Err(error) if is_conflict(&error) => {}
+                answer => return Ok(answer.map(drop)?),
+            }
+        }
+        Err(ApplyError::Contended)
+    }
+
+    /// Repairs empty lists of containers' tools; returns the agents.
+    async fn repair(&self) -> Result<Vec<String>, ApplyError> {
+        let (config, _hash) = self.config().await?;
+        let Some((names, _change)) = remote_config::sandbox_repair(&config) else { return Ok(Vec::new()) };
+        self.change_config(|config| remote_config::sandbox_repair(config).map(|(_, change)| change)).await?;
+        Ok(names)
+    }
+
+    async fn create_or_rename(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
+        let (config, _hash) = self.config().await?;
+        let id = &agent.key.agent;
+        let settings = &agent.settings;
+        if remote_config::has_agent(&config, id) {
+            if self.hello.has("agents.update") {
+                let model = settings.model.as_ref();
+                let params = json!({ "agentId": id, "name": settings.name, "model": model });
+                self.gateway.call("agents.update", params).await?;
+            }
+            return Ok(());
+        }
+        if !self.hello.has("agents.create") {
+            let version = self.hello.version.as_str().to_owned();
+            return Err(ApplyError::CreatesNone { version, agent: id.clone() });
+        }
+        let method = "agents.create";
+        let params = json!({ "name": settings.name, "workspace": agent.workspace });
+        let answer = self.gateway.call(method, params).await?;
+        let created: CreateAnswer = answer.read().map_err(|_error| ApplyError::Answer { method })?;
+        if created.agent_id != id.as_str() {
+            return Err(ApplyError::OtherId { given: created.agent_id, wanted: id.clone() });
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
+        let (config, _hash) = self.config().await?;
+        let is_there = remote_config::has_agent(&config, &agent.key.agent);
+        if is_there && self.hello.has("agents.delete") {
+            // Files of the agent stay: they may be all that is left of its work.
+            let params = json!({ "agentId": agent.key.agent, "deleteFiles": false });
+            self.gateway.call("agents.delete", params).await?;
+        }
+        Ok(())
+    }
+
+    async fn set_approvals(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
+        let method = "exec.approvals.get";
+        for _ in 0..TRIES {
+            let answer = self.gateway.call(method, json!({})).await?;
+            let unreadable = ApplyError::Answer { method };
+            let read: ApprovalsAnswer<'_> = answer.read().map_err(|_error| ApplyError::Answer { method })?;
+            let file: Value = read.file.and_then(|file| file.read().ok()).ok_or(unreadable)?;
+            let capabilities = &agent.settings.capabilities;
+            let Some(changed) = remote_config::approvals_with(&file, &agent.key.agent, capabilities) else {
+                return Ok(());
+            };
+            let params = json!({ "file": changed, "baseHash": read.hash });
+            match self.gateway.call("exec.approvals.set", params).await {
+                Err(error) if is_conflict(&error) => {}
+                answer => return Ok(answer.map(drop)?),
+            }
+        }
+        Err(ApplyError::Contended)
+    }
+
+    async fn set_tools(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
+        self.change_config(|config| remote_config::tool_change(config, agent)).await
+    }
+}
+
+/// Returns whether another client has changed the state since it was read. OpenClaw has no code for it: the request is
+/// invalid, and the message says that something `changed since last load`.
+fn is_conflict(error: &BridgeError) -> bool {
+    match error {
+        BridgeError::Refused { code, message, .. } => {
+            *code == Code::new("INVALID_REQUEST") && message.contains("changed since last load")
+        }
+        _ => false,
+    }
+}
