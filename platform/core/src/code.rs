@@ -270,9 +270,15 @@ codes! {
     DockerUnavailable: Unavailable "docker_unavailable" 503;
     DockerBusy: TryAgain "docker_unavailable" 503;
     GatewayUnknown: Usage "not_found";
+    GatewayAgentUnknown: Usage "gateway_agent_unknown" 404;
+    GatewayAgentNotReady: TryAgain "gateway_agent_not_ready" 409;
+    GatewayAgentExists: Usage "gateway_agent_exists" 409;
+    GatewayAgentChanged: TryAgain "gateway_agent_changed" 409;
+    GatewayAgentFixed: Usage "gateway_agent_fixed" 409;
+    GatewayAgentsExhausted: Usage "gateway_agents_exhausted" 409;
     GatewayMisused: Usage "gateway_failed";
     GatewayRefused: Failure "gateway_failed";
-    GatewayUnavailable: Unavailable "gateway_failed";
+    GatewayUnavailable: Unavailable "gateway_failed" 503 "gateway_unavailable";
     GatewayFailed: Internal "gateway_failed";
 
     // Of operators' commands.

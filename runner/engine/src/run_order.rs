@@ -7,7 +7,7 @@ use platform_core::{
     closest::suggest_closest,
     code::{Code, Coded},
     grant::Correlation,
-    id::{AccountId, AgentId, InvalidId, ModelName, RunId, ToolName},
+    id::{AccountId, AgentId, GatewayAgentId, InvalidId, ModelName, RunId, ToolName},
     money::NanoDollars,
     priority::Priority,
 };
@@ -16,10 +16,11 @@ use platform_runtime::{
     settings::{Agent, Execution, Image, Settings},
 };
 use runner_model::conversation::{Message, Role};
-use runner_store::{NewTurn, Store};
+use runner_store::{GatewayAgent, NewGatewayAgent, NewTurn, Store};
 
 use crate::{
     agent_data::{AgentData, BehaviourError},
+    gateway_agent_choice::{GatewayAgentChoice, GatewayAgentError},
     pricing::{Unpriced, check_price},
     relay::{BranchNames, InvalidRepo, RepoChoice, RepoOrder},
     run_request::{Keep, RunRequest, RunSpec},
@@ -38,6 +39,8 @@ pub struct RunOrder {
     pub correlation: Correlation,
     /// Agent to run.
     pub agent_id: AgentId,
+    /// Agent of the agent's gateway that people made; that of the thread, else that of the settings, if absent.
+    pub gateway_agent: Option<GatewayAgentId>,
     /// Model to ask; the agent's, else the default one, if absent.
     pub model: Option<ModelName>,
     /// Image in place of the agent's.
@@ -148,6 +151,9 @@ pub enum OrderError {
     /// The run cannot work on the repository.
     #[error(transparent)]
     Repo(#[from] InvalidRepo),
+    /// The agent of the gateway cannot be used.
+    #[error(transparent)]
+    GatewayAgent(#[from] GatewayAgentError),
     /// A limit of cost applies, and the model has no price.
     #[error(transparent)]
     Unpriced(#[from] Unpriced),
@@ -165,6 +171,7 @@ impl Coded for OrderError {
             Self::NoModel { .. } => Code::NoModel,
             Self::InvalidModel { .. } => Code::ModelInvalid,
             Self::Behaviour(_) => Code::ConfigurationInvalid,
+            Self::GatewayAgent(error) => error.code(),
             Self::Unpriced(_) => Code::ModelUnpriced,
             Self::Repo(InvalidRepo::NotListed { .. }) => Code::RepositoryForbidden,
             Self::Repo(InvalidRepo::NotAllowed { .. }) => Code::RepositoryNotAllowed,
@@ -269,8 +276,20 @@ impl RunOrder {
     /// # Errors
     /// If the settings do not allow such a run, or its thread cannot be read.
     pub async fn request(mut self, settings: &Settings, store: &Store) -> Result<RunRequest, OrderError> {
-        let OrderedAgent { mut agent, model } =
-            OrderedAgent::find(settings, &self.agent_id, self.model.take())?;
+        let choice = GatewayAgentChoice {
+            settings,
+            store,
+            agent_id: &self.agent_id,
+            account: &self.account,
+            thread: self.thread.as_ref().map(|thread| &thread.key),
+        };
+        let chosen = choice.find(self.gateway_agent.clone()).await?;
+        let model = self.model.take().or_else(|| chosen.as_ref()?.agent.settings.model.clone());
+        let OrderedAgent { mut agent, model } = OrderedAgent::find(settings, &self.agent_id, model)?;
+        if let Some(GatewayAgent { agent: NewGatewayAgent { key, .. }, .. }) = chosen {
+            agent.gateway_agent = key.agent.to_string();
+            agent.gateways = vec![key.gateway];
+        }
         self.limits.apply_to(&mut agent.budget);
         if let Some(image) = self.image.take() {
             agent.image = image;

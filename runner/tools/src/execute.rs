@@ -246,6 +246,7 @@ impl Executor {
             args_digest: digest(tool.as_str(), &args),
             args_shown: redaction::in_short(&listed.tool.spec().schema, &args),
             owner: self.owner.to_string(),
+            gateway: None,
         };
         let invocation = Invocation::new(caller.account.clone(), Some(caller.run_id.clone()), args);
         Ok(Admitted { listed, invocation, new, permit })

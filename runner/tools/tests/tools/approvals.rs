@@ -221,6 +221,7 @@ fn killed_call() -> NewToolCall {
         args_digest: "00".to_owned(),
         args_shown: "{}".to_owned(),
         owner: "killed".to_owned(),
+        gateway: None,
     }
 }
 

@@ -6,6 +6,7 @@
 //! turn again only where it cannot run twice. Otherwise it waits for the turn's end. Closing the run's grant stops a
 //! turn at once. No further call passes, whatever the gateway does with the abort.
 
+mod approvals;
 mod start;
 mod watch;
 

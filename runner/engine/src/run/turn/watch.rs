@@ -12,7 +12,9 @@ use runner_store::{self as store, ResourceChange, ResourceKind, ResourceState};
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::{ABORT_TIMEOUT, PreparedTurn, TurnOutcome, TurnReports, start::SentTurn};
+use super::{
+    ABORT_TIMEOUT, PreparedTurn, TurnOutcome, TurnReports, approvals::TurnApprovals, start::SentTurn,
+};
 use crate::{
     outcome::turn::{self as outcome, TurnEnd},
     run::{activity::CallActivity, error::Error, executor::RunExecutor, supervise::TAP_DRAIN_TIMEOUT},
@@ -65,11 +67,13 @@ impl<'r> RunExecutor<'r> {
             tokio::join!(ctx.relay_tap(tap, &turn_ended), activity.follow(steps));
             pending::<Infallible>().await
         };
+        let approvals = TurnApprovals::new(ctx, &prepared.target, prepared.gateway.clone());
         let deadline = Instant::now() + prepared.time_left;
         let generation = prepared.hello.generation;
         let outcome = async {
             let ObservedEnd { ending, killed_by } =
-                Box::pin(self.follow_turn(sent.running, deadline)).await?;
+                Box::pin(self.follow_turn(sent.running, deadline, &approvals)).await?;
+            approvals.close().await;
             let may_settle = killed_by.is_none() && may_have_calls(&ending, sent.slot);
             if may_settle && self.await_settled(&activity, deadline).await == Settled::Yes {
                 self.return_slot(sent.slot).await;
@@ -86,13 +90,19 @@ impl<'r> RunExecutor<'r> {
         tokio::select! {
             outcome = outcome => outcome,
             never = follow_calls => match never {},
+            never = approvals.answer() => match never {},
             never = ctx.events.store_batches(ctx.run) => match never {},
         }
     }
 
     /// Reads a turn's events to its end. Dropping this future leaves the turn as it is, for the worker that takes the
     /// run over.
-    async fn follow_turn(&mut self, mut running: Running, deadline: Instant) -> Result<ObservedEnd, Error> {
+    async fn follow_turn(
+        &mut self,
+        mut running: Running,
+        deadline: Instant,
+        approvals: &TurnApprovals<'_>,
+    ) -> Result<ObservedEnd, Error> {
         let ctx = self.ctx;
         running.detach();
         let mut killed_by = None;
@@ -107,6 +117,9 @@ impl<'r> RunExecutor<'r> {
                         continue;
                     }
                     Some(event) => {
+                        if let TurnEvent::Status(TurnPhase::WaitingForApproval | TurnPhase::Reconnected) = event {
+                            approvals.look_again();
+                        }
                         ctx.events.record_turn_event(event);
                         continue;
                     }
