@@ -6,7 +6,7 @@ use axum::{
     http::StatusCode,
     response::Response,
 };
-use platform_core::id::{AgentId, ToolName};
+use platform_core::id::{AgentId, GatewayId, ToolName};
 use runner_engine::agents::{AgentStatus, default_agent};
 use serde::Serialize;
 use serde_json::json;
@@ -79,6 +79,9 @@ struct StatusView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Vec<String>>, nullable = false)]
     tools: Option<&'a [ToolName]>,
+    /// Gateways at which its runs are sessions; empty if each of its runs has a container.
+    #[schema(value_type = Vec<String>)]
+    gateways: &'a [GatewayId],
     /// True if the agent can run here.
     can_run: bool,
     /// True if the caller may order the agent.
@@ -128,6 +131,7 @@ impl<'a> StatusView<'a> {
             name,
             description,
             tools,
+            gateways: &status.agent.gateways,
             can_run: status.can_run(),
             may_order: caller.may_run(&status.id).is_ok(),
             reasons: BlockReasonView::all(status),

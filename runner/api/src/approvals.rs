@@ -10,6 +10,7 @@ use axum::{
     response::Response,
 };
 use platform_core::id::RunId;
+use runner_model::gateway_agent::AllowedCommand;
 use runner_store::{DecideError, StoredToolCall, ToolDecision, ToolVerdict};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -67,6 +68,23 @@ struct ApprovalView {
     /// Person or program that decided.
     #[schema(required = true)]
     decided_by: Option<String>,
+    /// Gateway that asks whether a command of its agent may run; null for calls of host tools.
+    #[schema(required = true)]
+    gateway: Option<String>,
+    /// Agent of that gateway.
+    #[schema(required = true)]
+    gateway_agent: Option<String>,
+}
+
+/// Approval of a call.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[schema(as = ToolApproval)]
+#[serde(deny_unknown_fields)]
+struct ApprovalBody {
+    /// True if the agent may run the same command from now on without asking. Only commands of gateways' agents can be
+    /// allowed so.
+    #[serde(default)]
+    always: bool,
 }
 
 /// Denial of a call.
@@ -92,6 +110,8 @@ impl ApprovalView {
             asked_at: rfc3339(call.began),
             decide_by: call.decide_by.map(rfc3339),
             decided_by: call.decided_by,
+            gateway: call.gateway.as_ref().map(|key| key.gateway.to_string()),
+            gateway_agent: call.gateway.map(|key| key.agent.to_string()),
         }
     }
 }
@@ -122,14 +142,19 @@ pub(crate) async fn approve(
     request: Request,
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
+    let body: Option<ApprovalBody> = read_optional_json(request, MAX_BODY).await?;
+    if body.is_some_and(|body| body.always) {
+        allow_for_good(&context, &caller, &run_id, &call_id).await?;
+    }
     decide(&context, &caller, &run_id, &call_id, ToolVerdict::Approve).await
 }
 
 pub(crate) fn approve_operation() -> Operation {
     let call = AnswerSpec::json::<ApprovalView>(StatusCode::OK, "The call, which is approved.");
     Operation::new("approveToolCall", "Lets a call of a host tool run.", call)
-        .described("One decision is taken for each call. The call runs if its run still runs.")
+        .described("One decision is taken for each call. The call runs if its run still runs. With `always`, the same command of the gateway's agent runs without asking from now on: `allowedCommands` of the agent lists it.")
         .without_query()
+        .optional_body::<ApprovalBody>(&json!({ "always": false }))
         .refuses([Problem::AGENT_FORBIDDEN, Problem::REPOSITORY_NOT_ALLOWED, Problem::CALL_NOT_WAITING])
 }
 
@@ -153,6 +178,33 @@ pub(crate) fn deny_operation() -> Operation {
         .without_query()
         .optional_body::<DenialBody>(&json!({ "reason": "the comment names a customer" }))
         .refuses([Problem::AGENT_FORBIDDEN, Problem::REPOSITORY_NOT_ALLOWED, Problem::CALL_NOT_WAITING])
+}
+
+/// Allows the command of a waiting call for good.
+async fn allow_for_good(
+    context: &ApiContext,
+    caller: &Caller,
+    run_id: &str,
+    call_id: &str,
+) -> Result<(), Error> {
+    caller.may_change_gateway_agents()?;
+    let run_id = RunId::parse(run_id).map_err(|_invalid| Error::Route)?;
+    let store = &context.opened().await?.store;
+    let run = store.run_within(&run_id, &caller.scope()).await?;
+    let waiting = store.waiting_tool_calls_of(&run.run_id).await?;
+    // What no longer waits is refused by the decision itself.
+    let Some(call) = waiting.into_iter().find(|call| call.call == call_id) else { return Ok(()) };
+    let invalid = |why: &str| Error::Invalid(format!("`always`: {why}"));
+    let command = call.command();
+    let Some((key, command)) = call.gateway.zip(command) else {
+        return Err(invalid("only commands of gateways' agents are allowed for good"));
+    };
+    let command = AllowedCommand::parse(&command).map_err(|fault| invalid(&fault.to_string()))?;
+    if store.allow_gateway_command(&key, &command).await? {
+        tracing::info!(agent = %key, by = caller.name(), "command allowed for good");
+        return Ok(());
+    }
+    Err(invalid("the agent was not made here, or has 200 such commands: approve the command once"))
 }
 
 async fn decide(

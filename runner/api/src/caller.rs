@@ -7,7 +7,7 @@ use axum::{
 };
 use platform_core::{
     grant::Correlation,
-    id::{AccountId, AgentId, ExternalId},
+    id::{AccountId, AgentId, ExternalId, GatewayAgentId},
 };
 use runner_engine::run_order::OrderLimits;
 use runner_model::principal::{BrowserSessionHash, PrincipalRole};
@@ -165,11 +165,23 @@ impl Caller {
         }
     }
 
+    /// Checks that the caller may order `chosen`, an agent of a gateway. A token that is limited to some agents is not for
+    /// all that their gateways have.
+    pub(crate) fn may_choose_gateway_agent(&self, chosen: Option<&GatewayAgentId>) -> Result<(), Error> {
+        let is_limited = self.principal().is_some_and(|principal| principal.agents.is_some());
+        if chosen.is_some() && is_limited { Err(Error::LimitedPrincipal) } else { Ok(()) }
+    }
+
     /// Checks that the caller may change credentials of its account. All agents and repositories of the account use them,
     /// so a token that is limited to some may not.
     pub(crate) fn may_change_connections(&self) -> Result<(), Error> {
         let limited = |principal: &Principal| principal.agents.is_some() || principal.repositories.is_some();
         if self.principal().is_some_and(limited) { Err(Error::LimitedPrincipal) } else { Ok(()) }
+    }
+
+    /// Checks that the caller may change agents in gateways of its account. All agents of the account run there.
+    pub(crate) fn may_change_gateway_agents(&self) -> Result<(), Error> {
+        self.may_change_connections()
     }
 
     /// Returns the repositories that the caller's runs may work on; `None` if only its account bounds them.

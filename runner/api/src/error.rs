@@ -13,7 +13,7 @@ use platform_core::{
     code::{Code, Coded},
     credits::Credits,
     event::RunErrorCode,
-    id::{AccountId, AgentId, ModelName},
+    id::{AccountId, AgentId, GatewayAgentId, GatewayId, ModelName},
 };
 use platform_runtime::{report, retry::Transient};
 use runner_connections::{AddError, CredentialError};
@@ -28,7 +28,7 @@ use runner_files::Unreadable;
 use runner_model::principal::PrincipalRole;
 use runner_repos as repos;
 use runner_store as store;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     foreign_error::{files_detail, repository_detail},
@@ -83,6 +83,34 @@ pub(super) enum Error {
         "the principal is limited to agents or repositories, and runs of its whole account use connections"
     )]
     LimitedPrincipal,
+    /// The gateway does not say what it is configured as.
+    #[error("gateway {gateway} cannot be asked: {why}")]
+    GatewayUnavailable {
+        /// The gateway.
+        gateway: GatewayId,
+        /// Reason.
+        why: String,
+    },
+    /// Another agent of the gateway has the id.
+    #[error("the gateway has an agent with this id already")]
+    GatewayAgentExists {
+        /// That agent, as the API shows it.
+        current: Box<Value>,
+    },
+    /// The agent was changed since the request's revision.
+    #[error("the agent was changed meanwhile: `current` has its revision")]
+    GatewayAgentChanged {
+        /// The agent now, as the API shows it.
+        current: Box<Value>,
+        /// Settings that the request had.
+        yours: Box<Value>,
+    },
+    /// The configuration describes the agent.
+    #[error("the agent `{0}` is described by the configuration file")]
+    GatewayAgentFixed(GatewayAgentId),
+    /// The gateway has too many agents.
+    #[error("the gateway has {0} agents, and takes no more")]
+    GatewayAgentsExhausted(u32),
     /// The principal may not run the agent.
     #[error("the principal may not run {agent}")]
     Agent {
@@ -225,6 +253,10 @@ impl Error {
                 "the data plane does not answer".to_owned()
             }
             Self::Repository(error) => repository_detail(error),
+            Self::GatewayUnavailable { gateway, why } => {
+                tracing::warn!(%gateway, why, "a request of the API found no gateway");
+                format!("gateway {gateway} does not answer")
+            }
             error => report::chain(error),
         }
     }
@@ -238,6 +270,11 @@ impl Error {
             Self::Order(OrderError::NotGranted { models, default, .. }) => {
                 details.models = models.iter().map(ModelName::to_string).collect();
                 details.default_model_id.clone_from(default);
+            }
+            Self::GatewayAgentExists { current } => details.current = Some((**current).clone()),
+            Self::GatewayAgentChanged { current, yours } => {
+                details.current = Some((**current).clone());
+                details.yours = Some((**yours).clone());
             }
             // Clients act on the reason of the run's failure.
             Self::RunFailed { code, .. } => details = details.with_code(code.code()),
@@ -278,6 +315,11 @@ impl Coded for Error {
             Self::SignInLink => Code::LinkInvalid,
             Self::TooManyAttempts { .. } => Code::TooManyAttempts,
             Self::Role { .. } | Self::LimitedPrincipal => Code::Forbidden,
+            Self::GatewayUnavailable { .. } => Code::GatewayUnavailable,
+            Self::GatewayAgentExists { .. } => Code::GatewayAgentExists,
+            Self::GatewayAgentChanged { .. } => Code::GatewayAgentChanged,
+            Self::GatewayAgentFixed(_) => Code::GatewayAgentFixed,
+            Self::GatewayAgentsExhausted(_) => Code::GatewayAgentsExhausted,
             Self::Agent { .. } => Code::AgentForbidden,
             Self::Limits => Code::LimitsExceeded,
             Self::Account { .. } => Code::AccountForbidden,

@@ -190,6 +190,27 @@ problems! {
     PROVIDER_UNAVAILABLE = ProviderUnavailable:
         "the provider of the connection does not answer, or not as it should",
         "send the request again";
+    GATEWAY_UNAVAILABLE = GatewayUnavailable:
+        "the gateway does not answer",
+        "send the request again; `sluice gateway check` says what the gateway lacks";
+    GATEWAY_AGENT_UNKNOWN = GatewayAgentUnknown:
+        "the agent runs at no gateway, or its gateway has no such agent for the account",
+        "order one of the gateway's agents, or leave `gatewayAgent` out";
+    GATEWAY_AGENT_NOT_READY = GatewayAgentNotReady:
+        "the gateway does not have the agent yet; `detail` says why",
+        "order again when the agent's `state` is `applied`";
+    GATEWAY_AGENT_EXISTS = GatewayAgentExists:
+        "another agent of the gateway has the same id; `current` is that agent",
+        "choose a name with another id";
+    GATEWAY_AGENT_CHANGED = GatewayAgentChanged:
+        "the agent was changed since the revision of the request; `current` is the agent now, `yours` what the request had",
+        "send what you want with the `revision` of `current`";
+    GATEWAY_AGENT_FIXED = GatewayAgentFixed:
+        "the configuration file describes the agent",
+        "change the configuration file, or make another agent";
+    GATEWAY_AGENTS_EXHAUSTED = GatewayAgentsExhausted:
+        "the gateway has as many agents as it may have",
+        "remove an agent that is not used";
     NOT_STORED = NotStored:
         "the change is active but not persisted: the data plane's disk is full, and a restart may lose it",
         "free the data plane's disk: until then a restart may lose the change";
@@ -207,7 +228,7 @@ impl Problem {
     /// Problems of every route that demands a role and changes something, for callers with a session.
     pub(crate) const GUARDED_CHANGES: [Self; 2] = [Self::WRONG_ORIGIN, Self::UNSUPPORTED_MEDIA_TYPE];
     /// Problems of an order, beyond those of its form.
-    pub(crate) const OF_ORDERS: [Self; 14] = [
+    pub(crate) const OF_ORDERS: [Self; 16] = [
         Self::BALANCE_EXHAUSTED,
         Self::UNKNOWN_AGENT,
         Self::MODEL_NOT_GRANTED,
@@ -222,6 +243,8 @@ impl Problem {
         Self::REPOSITORY_FORBIDDEN,
         Self::REPOSITORY_NOT_ALLOWED,
         Self::INVALID_REPOSITORY,
+        Self::GATEWAY_AGENT_UNKNOWN,
+        Self::GATEWAY_AGENT_NOT_READY,
     ];
 
     /// Returns the problem of an error with this code; clients learn nothing of those that the list leaves out.

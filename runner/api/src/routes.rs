@@ -64,10 +64,38 @@ pub fn openapi_document() -> &'static str {
 
 /// Returns all routes. A path may have several, one for each method.
 fn table() -> Vec<Route> {
-    [service_routes(), chat_routes(), data_plane_routes(), connection_routes(), run_routes()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        service_routes(),
+        chat_routes(),
+        data_plane_routes(),
+        gateway_agent_routes(),
+        connection_routes(),
+        run_routes(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn gateway_agent_routes() -> Vec<Route> {
+    use PrincipalRole::{Member, Viewer};
+    const AGENTS: &str = "/api/v1/gateways/{gateway}/agents";
+    const AGENT: &str = "/api/v1/gateways/{gateway}/agents/{agent}";
+    const FILES: &str = "/api/v1/gateways/{gateway}/agents/{agent}/files";
+    const FILE: &str = "/api/v1/gateways/{gateway}/agents/{agent}/files/{file}";
+    const EXPLAIN: &str = "/api/v1/gateways/{gateway}/agents/{agent}/explain";
+    use gateways as g;
+    vec![
+        guarded(AGENTS, Viewer, get(g::list_agents, g::list_agents_operation())),
+        guarded(AGENTS, Member, post(g::create_agent, g::create_agent_operation())),
+        guarded(AGENT, Viewer, get(g::show_agent, g::show_agent_operation())),
+        guarded(AGENT, Member, put(g::change_agent, g::change_agent_operation())),
+        guarded(AGENT, Member, delete(g::remove_agent, g::remove_agent_operation())),
+        guarded(FILES, Viewer, get(g::list_files, g::list_files_operation())),
+        guarded(FILE, Member, put(g::put_file, g::put_file_operation())),
+        guarded(FILE, Member, delete(g::remove_file, g::remove_file_operation())),
+        guarded(EXPLAIN, Viewer, get(g::explain_agent, g::explain_agent_operation())),
+    ]
 }
 
 fn connection_routes() -> Vec<Route> {
@@ -178,7 +206,7 @@ fn data_plane_routes() -> Vec<Route> {
             post(balances::credit, balances::credit_operation()),
         ),
         guarded(FREEZES, Operator, get(freezes::list, freezes::list_operation())),
-        guarded("/api/v1/gateways", Operator, get(gateways::list, gateways::list_operation())),
+        guarded("/api/v1/gateways", Viewer, get(gateways::list, gateways::list_operation())),
         guarded(
             "/api/v1/gateways/{gateway}/check",
             Operator,

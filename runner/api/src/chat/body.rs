@@ -3,7 +3,7 @@
 //! Of the messages that a client sends only the last user message counts. The thread is what the store has.
 
 use platform_core::{
-    id::{AgentId, ExternalId, ModelName, RunId},
+    id::{AgentId, ExternalId, GatewayAgentId, ModelName, RunId},
     json::RawBuf,
     priority::Priority,
 };
@@ -46,6 +46,9 @@ pub(super) struct ChatBody {
     message_id: Option<String>,
     /// Agent to run; `NAME` is short for `sandbox:NAME`.
     graph_name: Option<String>,
+    /// Agent of the agent's gateway, by its id; the one of the configuration if absent.
+    #[schema(value_type = Option<String>)]
+    gateway_agent: Option<GatewayAgentId>,
     model: Option<String>,
     /// Key of the thread.
     state_key: Option<String>,
@@ -117,6 +120,7 @@ impl ChatBody {
     pub(super) fn order(self, caller: &Caller) -> Result<ChatOrder, Error> {
         let agent_id = agent_id(self.graph_name.as_deref())?;
         caller.may_run(&agent_id)?;
+        caller.may_choose_gateway_agent(self.gateway_agent.as_ref())?;
         let model = self.model.as_deref().map(ModelName::parse).transpose();
         let model = model.map_err(|error| Error::Invalid(format!("`model`: {error}")))?;
         let question = self.question()?;
@@ -139,6 +143,7 @@ impl ChatBody {
             account: caller.account().clone(),
             correlation: caller.correlation(Some(thread.clone())),
             agent_id,
+            gateway_agent: self.gateway_agent,
             model,
             image: None,
             limits: caller.limits(),
@@ -205,6 +210,9 @@ impl ChatBody {
             json!([self.trigger.name(), agent_id, self.model, question.text, question.id, self.request_id]);
         if let (Value::Array(parts), Some(repository)) = (&mut parts, &self.repository) {
             parts.push(json!(repository));
+        }
+        if let (Value::Array(parts), Some(agent)) = (&mut parts, &self.gateway_agent) {
+            parts.push(json!({ "gatewayAgent": agent }));
         }
         hash_of_value(&parts)
     }

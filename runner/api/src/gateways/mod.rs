@@ -1,8 +1,14 @@
-//! Serves the list of configured gateways, with the state of each. Starts none of them.
+//! Serves configured gateways, with the state of each, and their agents. Starts none of them.
+
+mod agent_files;
+mod agent_view;
+mod agents;
+mod explain;
 
 use std::time::Duration;
 
 use axum::{
+    Extension,
     extract::{Request, State},
     http::StatusCode,
     response::Response,
@@ -14,6 +20,7 @@ use platform_runtime::{
     settings::{Attribution, Gateway, Settings},
 };
 use runner_gateways::managed::{self, Finding};
+use runner_model::principal::PrincipalRole;
 use serde::Serialize;
 use serde_json::json;
 use tokio::time::timeout;
@@ -21,10 +28,27 @@ use utoipa::ToSchema;
 
 use crate::{
     body::{ObjectId, refuse_query},
+    caller::Caller,
     context::ApiContext,
     error::Error,
     json_response,
     operation::{AnswerSpec, Operation, schemas},
+};
+
+pub(crate) use self::{
+    agent_files::{
+        list as list_files, list_operation as list_files_operation, put as put_file,
+        put_operation as put_file_operation, remove as remove_file,
+        remove_operation as remove_file_operation,
+    },
+    agents::{
+        change as change_agent, change_operation as change_agent_operation, create as create_agent,
+        create_operation as create_agent_operation, list as list_agents,
+        list_operation as list_agents_operation, remove as remove_agent,
+        remove_operation as remove_agent_operation, show as show_agent,
+        show_operation as show_agent_operation,
+    },
+    explain::{explain as explain_agent, explain_operation as explain_agent_operation},
 };
 
 /// Longest wait for the state of a gateway.
@@ -47,7 +71,7 @@ struct GatewayView<'g> {
     id: &'g str,
     /// True if `sluice gateway` runs its container.
     managed: bool,
-    /// Address of the gateway; null for a managed one.
+    /// Address of the gateway; null for a managed one, and for callers that are no operators.
     #[schema(required = true)]
     url: Option<&'g str>,
     /// The only account that the gateway serves; null if it is shared.
@@ -57,7 +81,9 @@ struct GatewayView<'g> {
     /// Way in which calls of the gateway are matched to runs: `trace`, `slot`, `headers` or `plugin`.
     #[schema(value_type = String)]
     attribution: Attribution,
-    /// Agents of a managed gateway; null for another one.
+    /// True if the caller may make and change agents in it.
+    manageable: bool,
+    /// Agents of a managed gateway in the configuration; null for another one.
     #[schema(value_type = Option<Vec<String>>, required = true)]
     agents: Option<&'g [String]>,
     /// `up`, `starting`, `down` or `unknown`.
@@ -70,7 +96,7 @@ struct GatewayView<'g> {
 
 impl<'g> GatewayView<'g> {
     /// Asks a gateway for its state, and describes it.
-    async fn read(settings: &Settings, id: &'g GatewayId, gateway: &'g Gateway) -> Self {
+    async fn read(settings: &Settings, caller: &Caller, id: &'g GatewayId, gateway: &'g Gateway) -> Self {
         let state = timeout(STATE_TIMEOUT, managed::state(settings, id, gateway)).await;
         let (state, reason) = match state {
             Ok(Ok(state)) => (state.word(), None),
@@ -80,28 +106,36 @@ impl<'g> GatewayView<'g> {
         Self {
             id: id.as_str(),
             managed: gateway.is_managed(),
-            url: gateway.url.as_deref(),
+            url: gateway.url.as_deref().filter(|_| caller.is_operator()),
             account: gateway.account.as_ref(),
             max_concurrent_sessions: gateway.max_concurrent_sessions,
             attribution: gateway.attribution,
+            manageable: caller.may_change_gateway_agents().is_ok() && caller.role() >= PrincipalRole::Member,
             agents: gateway.is_managed().then_some(&gateway.managed.agents),
             state,
-            reason,
+            // It may name files of the host.
+            reason: reason.filter(|_| caller.is_operator()),
         }
     }
 }
 
-/// Lists the gateways of the configuration.
-pub(crate) async fn list(State(context): State<ApiContext>, request: Request) -> Result<Response, Error> {
+/// Lists the gateways of the configuration that exist for the caller.
+pub(crate) async fn list(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    request: Request,
+) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let settings = context.settings().get();
-    let views = settings.gateways.iter().map(|(id, gateway)| GatewayView::read(&settings, id, gateway));
+    let existing = settings.gateways.iter().filter(|(_, gateway)| agents::exists_for(&caller, gateway));
+    let views = existing.map(|(id, gateway)| GatewayView::read(&settings, &caller, id, gateway));
     Ok(json_response(&json!(GatewayListView { gateways: join_all(views).await })))
 }
 
 pub(crate) fn list_operation() -> Operation {
     let gateways = AnswerSpec::json::<GatewayListView<'_>>(StatusCode::OK, "The gateways.");
     Operation::new("listGateways", "Lists the configured gateways, with the state of each.", gateways)
+        .described("Operators see all; others see those of their account.")
         .without_query()
 }
 

@@ -110,6 +110,7 @@ impl CompletionBody {
             correlation: caller.correlation(None),
             agent_id,
             model: None,
+            gateway_agent: None,
             image: None,
             limits: caller.limits(),
             priority: Priority::default(),

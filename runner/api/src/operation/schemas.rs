@@ -8,7 +8,7 @@ use platform_core::{
     host_tools::ToolCallState,
     priority, record,
 };
-use runner_model::{behaviour::BehaviourFile, conversation, lifecycle::State};
+use runner_model::{behaviour::BehaviourFile, conversation, gateway_agent, lifecycle::State};
 use serde_json::Value;
 use utoipa::{
     PartialSchema, ToSchema,
@@ -50,6 +50,10 @@ macro_rules! texts {
 texts! {
     /// Id of a run.
     RunId = pattern("^[a-z0-9][a-z0-9-]{0,62}$");
+    /// Way in which an agent runs commands.
+    CommandMode = words(gateway_agent::CommandMode::ALL.map(gateway_agent::CommandMode::word));
+    /// State of a capability.
+    CapabilitySwitch = words([gateway_agent::Switch::Off.word(), gateway_agent::Switch::On.word()]);
     /// Id of an account.
     AccountId = pattern("^[A-Za-z0-9_./:@+=|~-]{1,128}$");
     /// Name of a mirrored repository.

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use platform_core::{
-    id::{AccountId, AgentId, ExternalId, ModelName, RunId, ToolName},
+    id::{AccountId, AgentId, ExternalId, GatewayAgentId, ModelName, RunId, ToolName},
     json,
     money::NanoDollars,
     priority::Priority,
@@ -48,6 +48,9 @@ pub(super) struct OrderBody {
     /// Agent to run; the default one if absent.
     #[schema(value_type = Option<schemas::AgentId>)]
     agent_id: Option<AgentId>,
+    /// Agent of the agent's gateway, by its id; the one of the configuration if absent.
+    #[schema(value_type = Option<String>)]
+    gateway_agent: Option<GatewayAgentId>,
     /// Model to ask; the agent's if absent.
     #[schema(value_type = Option<schemas::ModelName>)]
     model: Option<ModelName>,
@@ -118,6 +121,7 @@ impl OrderBody {
             None => AgentId::parse(DEFAULT_AGENT).map_err(|_never| Error::Internal)?,
         };
         caller.may_run(&agent_id)?;
+        caller.may_choose_gateway_agent(self.gateway_agent.as_ref())?;
         let thread = self.state_key.as_ref().map(|key| read_thread_key(key.as_str())).transpose();
         let thread = thread.map_err(|error| Error::Invalid(format!("`stateKey`: {error}")))?;
         Ok(RunOrder {
@@ -125,6 +129,7 @@ impl OrderBody {
             account: caller.account_of_order(self.account)?,
             correlation: caller.correlation(thread.clone()),
             agent_id,
+            gateway_agent: self.gateway_agent,
             model: self.model,
             image: None,
             limits: self.limits.read()?.tightest(caller.limits()),

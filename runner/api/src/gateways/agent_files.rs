@@ -1,0 +1,177 @@
+//! Serves behaviour files of agents in gateways.
+
+use axum::{
+    Extension,
+    extract::{Path, Request, State},
+    http::StatusCode,
+    response::Response,
+};
+use runner_model::behaviour::{self, BehaviourFile, MAX_TEXT};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use utoipa::ToSchema;
+
+use super::{agent_view::GatewayAgentView, agents::FoundGateway};
+use crate::{
+    body::{read_json, refuse_query},
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    json_response,
+    operation::{AnswerSpec, Operation, schemas},
+    problem::Problem,
+    rfc3339::rfc3339,
+};
+
+/// Largest body: each character of a file may be escaped.
+const MAX_BODY: usize = 6 * MAX_TEXT + 1024;
+/// Behaviour files of an agent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GatewayAgentFileList)]
+struct FileListView {
+    files: Vec<FileView>,
+}
+
+/// Behaviour file.
+#[derive(Serialize, ToSchema)]
+#[schema(as = GatewayAgentFile)]
+#[serde(rename_all = "camelCase")]
+struct FileView {
+    #[schema(value_type = schemas::BehaviourFileName)]
+    name: &'static str,
+    content: String,
+    #[schema(format = DateTime)]
+    changed_at: String,
+}
+
+/// Behaviour file, as a client sends it.
+#[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = GatewayAgentFileContent)]
+#[serde(deny_unknown_fields)]
+struct FileBody {
+    /// Text of at most 256 KiB.
+    content: String,
+}
+
+/// Lists the behaviour files that people wrote.
+pub(crate) async fn list(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    Path((gateway, agent)): Path<(String, String)>,
+    request: Request,
+) -> Result<Response, Error> {
+    refuse_query(request.uri())?;
+    let settings = context.settings().get();
+    let key = FoundGateway::find(&settings, &caller, &gateway)?.key(&agent)?;
+    let store = &context.opened().await?.store;
+    store.gateway_agent(&key).await?.ok_or(Error::Route)?;
+    let written = store.behaviour_files(&key).await?.into_iter().filter(|stored| !stored.content.is_empty());
+    let view = written.map(|stored| FileView {
+        name: stored.file.name(),
+        content: stored.content,
+        changed_at: rfc3339(stored.changed),
+    });
+    Ok(json_response(&FileListView { files: view.collect() }))
+}
+
+pub(crate) fn list_operation() -> Operation {
+    let files = AnswerSpec::json::<FileListView>(StatusCode::OK, "The files, by name.");
+    Operation::new("listGatewayAgentFiles", "Lists the behaviour files of an agent.", files)
+        .described("These are the files that people wrote here. The agent may have changed its own copies.")
+        .without_query()
+}
+
+/// Writes a behaviour file.
+pub(crate) async fn put(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    Path((gateway, agent, name)): Path<(String, String, String)>,
+    request: Request,
+) -> Result<Response, Error> {
+    refuse_query(request.uri())?;
+    let file = file_named(&name)?;
+    let place = AgentPath { context: &context, caller: &caller, gateway: &gateway, agent: &agent };
+    place.check()?;
+    let FileBody { content } = read_json(request, MAX_BODY).await?;
+    behaviour::check_text(&content).map_err(|fault| Error::Invalid(format!("`content`: {fault}")))?;
+    place.write(file, &content).await
+}
+
+pub(crate) fn put_operation() -> Operation {
+    let agent = AnswerSpec::json::<GatewayAgentView>(StatusCode::OK, "The agent, with a new revision.");
+    Operation::new("putGatewayAgentFile", "Writes a behaviour file of an agent.", agent)
+        .described(
+            "`AGENTS.md`, `SOUL.md`, `USER.md` or `MEMORY.md`. Its gateway gets the file within seconds.",
+        )
+        .without_query()
+        .body::<FileBody>(&json!({ "content": "Answer in one sentence.\n" }))
+        .refuses([Problem::GATEWAY_AGENT_FIXED])
+}
+
+/// Empties a behaviour file.
+pub(crate) async fn remove(
+    State(context): State<ApiContext>,
+    Extension(caller): Extension<Caller>,
+    Path((gateway, agent, name)): Path<(String, String, String)>,
+    request: Request,
+) -> Result<Response, Error> {
+    refuse_query(request.uri())?;
+    let file = file_named(&name)?;
+    let place = AgentPath { context: &context, caller: &caller, gateway: &gateway, agent: &agent };
+    place.check()?;
+    place.write(file, "").await
+}
+
+pub(crate) fn remove_operation() -> Operation {
+    let agent = AnswerSpec::json::<GatewayAgentView>(StatusCode::OK, "The agent, with a new revision.");
+    Operation::new("removeGatewayAgentFile", "Empties a behaviour file of an agent.", agent)
+        .without_query()
+        .refuses([Problem::GATEWAY_AGENT_FIXED])
+}
+
+/// Agent that a path names, and who asks.
+struct AgentPath<'r> {
+    context: &'r ApiContext,
+    caller: &'r Caller,
+    gateway: &'r str,
+    agent: &'r str,
+}
+
+impl AgentPath<'_> {
+    /// Checks that the caller may change files of the agent.
+    fn check(&self) -> Result<(), Error> {
+        let settings = self.context.settings().get();
+        let found = FoundGateway::find(&settings, self.caller, self.gateway)?;
+        found.key_to_change(self.caller, self.agent).map(drop)
+    }
+
+    async fn write(&self, file: BehaviourFile, content: &str) -> Result<Response, Error> {
+        let settings = self.context.settings().get();
+        let found = FoundGateway::find(&settings, self.caller, self.gateway)?;
+        let key = found.key_to_change(self.caller, self.agent)?;
+        let store = &self.context.opened().await?.store;
+        if !store.put_behaviour_file(&key, file, content).await? {
+            return Err(Error::Route);
+        }
+        tracing::info!(agent = %key, file = file.name(), by = self.caller.name(), "behaviour file written");
+        let stored = store.gateway_agent(&key).await?.ok_or(Error::Route)?;
+        Ok(json_response(&GatewayAgentView::of(stored, found.id, found.gateway)))
+    }
+}
+
+fn file_named(name: &str) -> Result<BehaviourFile, Error> {
+    BehaviourFile::of_gateway_agent(name).ok_or(Error::Route)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_files_that_openclaw_takes_exist() {
+        assert!(file_named("AGENTS.md").is_ok(), "control");
+        for name in ["agents.md", "TOOLS.md", "../AGENTS.md", "BOOT.md"] {
+            assert!(file_named(name).is_err(), "{name}");
+        }
+    }
+}
