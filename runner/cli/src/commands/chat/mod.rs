@@ -218,6 +218,7 @@ impl Chat<'_> {
             question,
             thread: Some(ThreadOrder { busy: WhenBusy::Refuse, ..ThreadOrder::behind(self.thread.clone()) }),
             repo: RepoChoice { source: OrderSource::Shell, ..RepoChoice::default() },
+            gateway_agent: None,
             host_tools: None,
             keep: Keep::Nothing,
             hash: None,

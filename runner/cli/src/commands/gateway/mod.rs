@@ -1,6 +1,8 @@
-//! Implements `sluice gateway`: managed gateways, and checks of all gateways.
+//! Implements `sluice gateway`: managed gateways, their agents, and checks of all gateways.
 
+mod agents;
 mod check;
+mod explain;
 mod ls;
 mod pair;
 mod up;
@@ -43,6 +45,17 @@ Examples:
 
 Exit codes: 1 a gateway has a problem, 69 a gateway did not answer and could not be judged")]
     Check(check::Arguments),
+    /// Make agents in gateways, and say what they may do
+    #[command(subcommand)]
+    Agents(agents::Command),
+    /// Explain what an agent may do: for each tool, the layer that decides and the setting that changes it
+    ///
+    /// Reads the configuration that the gateway reports; of a managed gateway that does not answer, the one in its file.
+    #[command(after_help = "\
+Examples:
+  sluice gateway explain research-bot
+  sluice gateway explain main --gateway coding --json | jq -r '.tools[] | select(.verdict == \"denied\") | .tool, .reason'")]
+    Explain(explain::Arguments),
     /// Pair this client with a gateway on another host
     ///
     /// Newer gateways give a token alone no rights to clients on other hosts.
@@ -58,6 +71,8 @@ pub(super) async fn gateway(context: &Context, command: Command) -> Result<Exit,
         Command::Down(arguments) => up::down(context, arguments).await,
         Command::Ls(arguments) => ls::ls(context, &arguments).await,
         Command::Check(arguments) => check::check(context, arguments).await,
+        Command::Agents(command) => agents::agents(context, command).await,
+        Command::Explain(arguments) => explain::explain(context, arguments).await,
         Command::Pair(arguments) => pair::pair(context, arguments).await,
     }
 }

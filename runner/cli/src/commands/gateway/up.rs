@@ -7,7 +7,10 @@ use std::{
 };
 
 use platform_core::id::GatewayId;
-use runner_gateways::managed::{KeptData, ManagedGateway, StartProgress, StartResult};
+use runner_gateways::{
+    agents::live_agents,
+    managed::{KeptData, ManagedGateway, StartProgress, StartResult},
+};
 use serde_json::json;
 use tokio::time::interval;
 
@@ -51,12 +54,14 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
         }
         StartProgress::Stopping(..) => {}
     };
-    let result = managed.up(&on_progress).await?;
+    let made = context.store().await?.gateway_agents(id).await?;
+    let result = managed.up(&live_agents(&made), &on_progress).await?;
     let ready_after = if arguments.wait { Some(until_ready(&managed, id).await?) } else { None };
     let mut out = io::stdout();
     let (word, changed) = match &result {
         StartResult::Started => ("started", &[][..]),
         StartResult::Unchanged => ("unchanged", &[][..]),
+        StartResult::Reloaded(changed) => ("reloaded", &changed[..]),
         StartResult::Restarted(changed) => ("restarted", &changed[..]),
     };
     if arguments.json {
@@ -69,6 +74,9 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
         return Ok(Exit::Success);
     }
     match (&result, ready_after) {
+        (StartResult::Reloaded(changed), _) => {
+            writeln!(out, "{id} differed, and has it now without a restart: {}", changed.join(", "))?
+        }
         (StartResult::Unchanged, _) => writeln!(out, "{id} runs as it is configured")?,
         (_, Some(duration)) => {
             writeln!(out, "{id} {word}, and answers after {:.1} s", duration.as_secs_f64())?

@@ -14,7 +14,7 @@ use std::{
 
 use platform_core::{
     event::AgentEvent,
-    id::{AccountId, AgentId, ExternalId, InvalidId, ModelName, RunId, ToolName},
+    id::{AccountId, AgentId, ExternalId, GatewayAgentId, InvalidId, ModelName, RunId, ToolName},
     money::NanoDollars,
     name,
     priority::Priority,
@@ -80,6 +80,9 @@ pub(super) struct Arguments {
     /// Agent to run; `claude-code` is short for `sandbox:claude-code`
     #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT", value_parser = parse_agent)]
     agent: AgentId,
+    /// Agent of the agent's gateway, as `sluice gateway agents ls` lists it [default: that of the agent's entry]
+    #[arg(long, value_name = "ID")]
+    gateway_agent: Option<GatewayAgentId>,
     /// Model to ask [default: the agent's, else upstream.default_model]
     #[arg(long, value_name = "MODEL")]
     model: Option<ModelName>,

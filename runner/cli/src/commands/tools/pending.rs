@@ -1,17 +1,21 @@
 //! Implements `sluice tools pending`, `approve` and `deny`: decisions about calls that wait for a person.
 
-use std::io::{self, Write};
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
 
 use platform_core::{
     code::{Code, Coded},
     id::RunId,
 };
 use platform_runtime::terminal;
+use runner_model::gateway_agent::AllowedCommand;
 use runner_store::{AccountScope, DecideError, StoredToolCall, ToolDecision, ToolVerdict};
 use serde_json::json;
 
 use super::{
-    super::{run_reference::RunReference, table::Table, times::format_span},
+    super::{error::Misused, run_reference::RunReference, table::Table, times::format_span},
     Context, Error, Exit,
 };
 
@@ -38,6 +42,10 @@ struct WaitingCall {
 pub(in crate::commands) struct ApproveArguments {
     #[command(flatten)]
     call: WaitingCall,
+    /// Let the gateway's agent run this very command without asking from now on; `sluice gateway agents set --forbid`
+    /// takes that back
+    #[arg(long)]
+    always: bool,
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -97,7 +105,10 @@ fn in_words(calls: &[StoredToolCall]) -> String {
 }
 
 pub(super) async fn approve(context: &Context, arguments: ApproveArguments) -> Result<Exit, Error> {
-    let ApproveArguments { call, json } = arguments;
+    let ApproveArguments { call, always, json } = arguments;
+    if always {
+        allow_for_good(context, &call).await?;
+    }
     let (run_id, decided) = decide(context, &call, ToolVerdict::Approve).await?;
     let next = format!("approved; how it ends: sluice tools explain {run_id}");
     print(&decided, if json { OutputForm::Json } else { OutputForm::Text(next) })
@@ -108,6 +119,25 @@ pub(super) async fn deny(context: &Context, arguments: DenyArguments) -> Result<
     let (run_id, decided) = decide(context, &call, ToolVerdict::Deny { reason }).await?;
     let next = format!("denied, and nothing ran; the run goes on: sluice runs cancel {run_id} ends it");
     print(&decided, if json { OutputForm::Json } else { OutputForm::Text(next) })
+}
+
+/// Allows the command of a waiting call for good.
+async fn allow_for_good(context: &Context, call: &WaitingCall) -> Result<(), Error> {
+    let store = context.store().await?;
+    let run_id = call.run.in_store(&store).await?;
+    let waiting = store.waiting_tool_calls_of(&run_id).await?;
+    // What no longer waits is refused by the decision itself.
+    let Some(waiting) = waiting.into_iter().find(|waiting| waiting.call == call.call) else { return Ok(()) };
+    let Some((key, command)) = waiting.gateway.as_ref().zip(waiting.command()) else {
+        return Err(Misused("--always is for commands of gateways' agents: leave it out".to_owned()).into());
+    };
+    let refused = |fault: &dyn Display| Misused(format!("--always: {fault}"));
+    let command = AllowedCommand::parse(&command).map_err(|fault| refused(&fault))?;
+    if store.allow_gateway_command(key, &command).await? {
+        return Ok(());
+    }
+    let full = format!("{key} was not made by `sluice gateway agents add`, or has 200 such commands");
+    Err(refused(&full).into())
 }
 
 async fn decide(
@@ -188,6 +218,7 @@ mod tests {
             decide_by: None,
             decided: None,
             decided_by: None,
+            gateway: None,
         }
     }
 

@@ -14,7 +14,7 @@ use runner_engine::{
     observer::Observer,
     worker::{self, AtEnd},
 };
-use runner_gateways::managed;
+use runner_gateways::{agents, managed};
 use runner_repos::Refresher;
 use runner_store::{Error as StoreError, RunChanges, Store};
 use runner_telemetry::traces::{self, SpanQueue};
@@ -123,7 +123,7 @@ struct Observation {
 
 impl Observation {
     /// Runs `work`. Meanwhile exports spans, writes and reconciles receipts, keeps the floors of balances, reads the store
-    /// for metrics, and monitors managed gateways and mirrored repositories.
+    /// for metrics, monitors managed gateways and mirrored repositories, and gives gateways the agents that people made.
     async fn run_during(&self, work: impl Future<Output = ()>, settings: &Settings, queues: Queues) {
         let Self { store, data_plane, settings: current, observer } = self;
         let charged = Arc::<Notify>::default();
@@ -146,6 +146,7 @@ impl Observation {
             () = traces::export_during(queues.export, store, Some(data_plane), work) => {}
             () = observer.metrics.query_store(store) => {}
             () = Box::pin(managed::monitor(settings)) => {}
+            never = Box::pin(agents::apply_changes(settings, store)) => match never {},
             () = Box::pin(runner_repos::monitor(settings)) => {}
             never = Box::pin(receipts.run()) => match never {},
             never = Box::pin(floors.run()) => match never {},
