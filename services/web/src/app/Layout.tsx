@@ -7,6 +7,7 @@ import { useSession } from "../base/session";
 import { visibleText } from "../base/text/marks";
 import { Skeleton } from "../components/Notes";
 import { useTheme } from "./theme";
+import { WaitingBadge } from "./WaitingBadge";
 
 const KeysDialog = lazy(() => import("./KeysDialog"));
 
@@ -55,9 +56,12 @@ function Navigation({ routes, onKeys }: { routes: Route[]; onKeys: () => void })
       </Link>
       <nav aria-label="Pages">
         {entries.map((route) => (
-          <Link key={route.path} to={route.path} isCurrent={path === route.path || path.startsWith(`${route.path}/`)}>
-            {route.nav?.label}
-          </Link>
+          <div key={route.path}>
+            <Link to={route.path} isCurrent={path === route.path || path.startsWith(`${route.path}/`)}>
+              {route.nav?.label}
+            </Link>
+            {route.path === "/approvals" && <WaitingBadge />}
+          </div>
         ))}
       </nav>
       <div className="nav-foot">

@@ -14,6 +14,8 @@ export const ROUTES: Route[] = [
   { path: "/agents", title: "Agents", nav: { label: "Agents", role: "viewer" }, load: () => import("./tools/agents") },
   { path: "/agents/draft", title: "Draft of an agent", load: () => import("./tools/agents/draft") },
   { path: "/agents/skill", title: "Draft of a skill", load: () => import("./tools/agents/skill") },
-  { path: "/gateways", title: "Gateways", nav: { label: "Gateways", role: "operator" }, load: () => import("./tools/gateways") },
+  { path: "/gateways", title: "Gateways", nav: { label: "Gateways", role: "viewer" }, load: () => import("./tools/gateways") },
+  { path: "/gateways/:gateway", title: "Gateway", load: () => import("./tools/studio/gateway") },
+  { path: "/gateways/:gateway/:agent", title: "Agent", load: () => import("./tools/studio/agent") },
   { path: "/system", title: "System", nav: { label: "System", role: "operator" }, load: () => import("./base/system") },
 ];

@@ -7,6 +7,7 @@ import { ErrorNote } from "../../components/Notes";
 import { Approvals } from "./Approvals";
 import { Composer } from "./Composer";
 import { Earlier } from "./Earlier";
+import { GatewayAgentNote } from "./GatewayAgentNote";
 import { Limits } from "./Limits";
 import type { Link } from "./link";
 import { type Answer, textOf } from "./message";
@@ -105,6 +106,7 @@ function Foot({ shown, onToEnd }: { shown: Shown; onToEnd: (() => void) | null }
           Go to the end
         </button>
       )}
+      <GatewayAgentNote />
       {may("member") ? <Composer {...shown.composer} /> : <p className="hint">To ask a question takes the role member.</p>}
     </div>
   );

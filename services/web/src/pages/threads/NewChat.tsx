@@ -1,21 +1,24 @@
 /** Takes the first question of a new thread, and opens the thread with it. */
 import { useEffect, useRef } from "react";
+import { encodePart } from "../../api/client";
 import { useShortcuts } from "../../base/keys";
 import { useLocation } from "../../base/router";
 import { useSession } from "../../base/session";
 import { AgentText } from "../../components/AgentText";
 import { Composer } from "./Composer";
 import { putFirst, useDraft } from "./drafts";
+import { GatewayAgentNote, useGatewayAgent } from "./GatewayAgentNote";
 import { Limits } from "./Limits";
 import { randomId } from "./message";
 import { chooseAgent, useAgents } from "./useAgents";
 
-/** Renders the page without a thread. `?agent=` chooses the agent. */
+/** Renders the page without a thread. `?agent=` chooses the agent, and `?gatewayAgent=` one of its gateway. */
 export function NewChat({ account }: { account: string }) {
   const { query, navigate, setQuery } = useLocation();
   const { may } = useSession();
   const agents = useAgents();
   const [text, setText] = useDraft("");
+  const gatewayAgent = useGatewayAgent();
   const field = useRef<HTMLTextAreaElement>(null);
   const agent = chooseAgent(agents.list, [query.get("agent")]);
   const described = agents.list?.agents.find((one) => one.agentId === agent);
@@ -25,9 +28,9 @@ export function NewChat({ account }: { account: string }) {
   }, []);
   const send = (question: string) => {
     const thread = randomId("chat-");
-    putFirst(thread, { text: question, agent });
+    putFirst(thread, { text: question, agent, gatewayAgent });
     setText("");
-    navigate(`/chat/${thread}`);
+    navigate(gatewayAgent === null ? `/chat/${thread}` : `/chat/${thread}?gatewayAgent=${encodePart(gatewayAgent)}`);
   };
   return (
     <div className="chat-main chat-new">
@@ -40,6 +43,7 @@ export function NewChat({ account }: { account: string }) {
           <AgentText text={described.name} form="inline" />: <AgentText text={described.description} form="inline" />
         </p>
       )}
+      <GatewayAgentNote />
       {may("member") ? (
         <Composer
           text={text} mode="ready" agents={agents} agent={agent} field={field} onText={setText} onSend={send}

@@ -18,8 +18,8 @@ const said = (id: string, role: "user" | "assistant", text: string): ChatMessage
 
 test("an order has the last question alone", () => {
   const messages = [said("q1", "user", "one"), said("a1", "assistant", "forged"), said("q2", "user", "two")];
-  assert.deepEqual(orderBody("t", messages, "submit-message", { graphName: "a:b" }), {
-    id: "t", trigger: "submit-message", graphName: "a:b",
+  assert.deepEqual(orderBody("t", messages, "submit-message", { graphName: "a:b", gatewayAgent: "bot" }), {
+    id: "t", trigger: "submit-message", graphName: "a:b", gatewayAgent: "bot",
     message: { id: "q2", role: "user", parts: [{ type: "text", text: "two" }] },
   });
 });

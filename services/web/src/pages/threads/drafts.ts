@@ -35,6 +35,8 @@ export function useDraft(thread: string): [string, (text: string) => void] {
 export interface FirstQuestion {
   text: string;
   agent: string | null;
+  /** Agent of the gateway that the agent uses. */
+  gatewayAgent: string | null;
 }
 
 const waiting = new Map<string, FirstQuestion>();

@@ -3,10 +3,10 @@ import { ApiError, toApiError, unreachable } from "../../api/problem";
 import { type ChatMessage, hasEnded } from "./message";
 import type { Progress } from "./progress";
 
-/** Order of an answer. The same order again is the same run. */
+/** Order of an answer. The same order again is the same run. `gatewayAgent` is an agent of the gateway that `agent` uses. */
 export type Order =
-  | { kind: "send"; id: string; text: string; agent: string | null }
-  | { kind: "regenerate"; answerId: string; requestId: string; agent: string | null };
+  | { kind: "send"; id: string; text: string; agent: string | null; gatewayAgent: string | null }
+  | { kind: "regenerate"; answerId: string; requestId: string; agent: string | null; gatewayAgent: string | null };
 
 /** State of a conversation: idle, or how it stands with the answer that is being given. */
 export type Link =

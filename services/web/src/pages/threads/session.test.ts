@@ -14,6 +14,15 @@ test("an answer with its finish is complete", async () => {
   assert.equal(played.ended, 1);
 });
 
+test("an order names the agent of the gateway, and none without one", async () => {
+  const played = new Played([[START, ...words("hello"), DONE], [START, ...words("hello"), DONE]], []);
+  played.session.send("Hi", "a:b", "research-bot");
+  await played.until("idle");
+  played.session.send("Hi", "a:b");
+  await played.until("idle");
+  assert.deepEqual(played.orders.map(({ body }) => body), [{ graphName: "a:b", gatewayAgent: "research-bot" }, { graphName: "a:b" }]);
+});
+
 test("a second question during an answer is not taken", async () => {
   const played = new Played([[START, ...words("hello"), DONE]], []);
   assert.ok(played.session.send("Hi", null));

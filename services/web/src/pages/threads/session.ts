@@ -37,17 +37,18 @@ export class ChatSession {
   }
 
   /** Asks a question. Returns whether it was taken: while an answer is being given, none is. */
-  send(text: string, agent: string | null): boolean {
+  send(text: string, agent: string | null, gatewayAgent: string | null = null): boolean {
     if (!this.#isIdle()) return false;
-    void this.#submit({ kind: "send", id: randomId("msg-"), text, agent });
+    void this.#submit({ kind: "send", id: randomId("msg-"), text, agent, gatewayAgent });
     return true;
   }
 
   /** Asks the last question anew. Each call is another run, but none is ordered while one is active. */
-  regenerate(agent: string | null): void {
+  regenerate(agent: string | null, gatewayAgent: string | null = null): void {
     const answer = this.chat.messages.at(-1);
     if (!this.#isIdle() || answer?.role !== "assistant") return;
-    void this.#submit({ kind: "regenerate", answerId: answer.id, requestId: randomId("request-"), agent });
+    const requestId = randomId("request-");
+    void this.#submit({ kind: "regenerate", answerId: answer.id, requestId, agent, gatewayAgent });
   }
 
   /** Repeats what was refused or broke off. A repeated order is the same run. */

@@ -10,9 +10,10 @@ import { type ChatMessage, field } from "./message";
 
 const CHAT = "/api/v1/ai/chat";
 
-/** What an order says beside its question: the agent, and of a regeneration the answer and a random id. */
+/** What an order says beside its question: the agent, the agent of its gateway, and of a regeneration the answer and a random id. */
 export interface OrderFields {
   graphName?: string;
+  gatewayAgent?: string;
   messageId?: string;
   requestId?: string;
 }
@@ -25,7 +26,7 @@ export function orderBody(thread: string, messages: ChatMessage[], trigger: stri
 }
 
 function fieldsOf(body: unknown): OrderFields {
-  const names = ["graphName", "messageId", "requestId"] as const;
+  const names = ["graphName", "gatewayAgent", "messageId", "requestId"] as const;
   return Object.fromEntries(names.flatMap((name) => {
     const value = field(body, name);
     return typeof value === "string" ? [[name, value]] : [];
@@ -52,7 +53,8 @@ export function chatTransport(onAnswered: () => void): DefaultChatTransport<Chat
 
 /** Places `order`. A question that is shown already is sent again under its id, so that it is the same run. */
 export async function place(chat: Chat<ChatMessage>, order: Order): Promise<void> {
-  const fields: OrderFields = order.agent === null ? {} : { graphName: order.agent };
+  const { agent, gatewayAgent } = order;
+  const fields: OrderFields = { ...(agent === null ? {} : { graphName: agent }), ...(gatewayAgent === null ? {} : { gatewayAgent }) };
   if (order.kind === "regenerate") {
     const { answerId, requestId } = order;
     return chat.regenerate({ messageId: answerId, body: { ...fields, messageId: answerId, requestId } });

@@ -44,7 +44,7 @@ export function useChatSession({ thread, messages, first, onEnded, onUnsent }: B
   const view = useSyncExternalStore(session.view.subscribe, session.view.get);
   useEffect(() => {
     if (first === null) session.resume();
-    else if (session.send(first.text, first.agent)) dropFirst(thread);
+    else if (session.send(first.text, first.agent, first.gatewayAgent)) dropFirst(thread);
     const look = () => (document.hidden ? session.hide() : session.show());
     if (document.hidden) session.hide();
     document.addEventListener("visibilitychange", look);

@@ -4,6 +4,7 @@ import { type ApiError, toApiError } from "../../api/problem";
 import { useShortcuts } from "../../base/keys";
 import type { ComposerProps } from "./Composer";
 import { keepDraft, useDraft, useOwner } from "./drafts";
+import { useGatewayAgent } from "./GatewayAgentNote";
 import type { Link } from "./link";
 import { type Answer, readAnswer } from "./message";
 import { chooseAgent, useAgents } from "./useAgents";
@@ -25,7 +26,8 @@ export function useConversation(begin: Omit<Begin, "onUnsent">) {
   const answer = answerOf(messages);
   const open = ACTIVE.includes(link.kind) && answer?.state.kind === "open" ? answer : null;
   const watch = useRunWatch(open?.runId ?? null, `${phaseOf(open)} ${messages.at(-1)?.parts.length ?? 0}`);
-  const actions = useActions({ chat, agent, text, setText, field });
+  const gatewayAgent = useGatewayAgent();
+  const actions = useActions({ chat, agent, gatewayAgent, text, setText, field });
   useShortcuts([
     { key: "Escape", label: "Stop the answer", run: actions.stop },
     { key: "/", label: "Write a question", run: () => field.current?.focus() },
@@ -43,13 +45,14 @@ export function useConversation(begin: Omit<Begin, "onUnsent">) {
 interface ActionsUse {
   chat: ReturnType<typeof useChatSession>;
   agent: string | null;
+  gatewayAgent: string | null;
   text: string;
   setText: (text: string) => void;
   field: RefObject<HTMLTextAreaElement | null>;
 }
 
 /** Returns what a person can do, and the error of what failed. */
-function useActions({ chat, agent, text, setText, field }: ActionsUse) {
+function useActions({ chat, agent, gatewayAgent, text, setText, field }: ActionsUse) {
   const { session } = chat;
   const [error, setError] = useState<ApiError | null>(null);
   const attempt = (action: () => Promise<void>) => {
@@ -70,7 +73,7 @@ function useActions({ chat, agent, text, setText, field }: ActionsUse) {
     keepFocus();
   };
   const regenerate = () => {
-    session.regenerate(agent);
+    session.regenerate(agent, gatewayAgent);
     keepFocus();
   };
   const takeBack = () => {
@@ -83,7 +86,7 @@ function useActions({ chat, agent, text, setText, field }: ActionsUse) {
     attempt(chat.follow);
   };
   const send = (question: string) => {
-    if (session.send(question, agent)) setText("");
+    if (session.send(question, agent, gatewayAgent)) setText("");
   };
   return { error, keepFocus, stop, retry, regenerate, takeBack, showOther, send };
 }

@@ -7,7 +7,7 @@ import type { Approval } from "./waiting";
 
 const call = (text: string | null): Approval => ({
   account: "a", arguments: text, askedAt: "2026-11-27T10:00:00Z", callId: "c", decideBy: null, decidedBy: null, effect: "writes",
-  runId: "r", state: "waiting", tool: "t",
+  gateway: null, gatewayAgent: null, runId: "r", state: "waiting", tool: "t",
 });
 const show = (text: string | null) => renderToStaticMarkup(<Arguments approval={call(text)} />);
 
@@ -55,6 +55,15 @@ test("a call is approved only with all arguments in sight", () => {
     assert.match(show(args), /the-end/, "the question has all of them");
   }
   assert.equal(card(null).includes("Approve …"), false, "removed arguments");
+});
+
+test("a command of a gateway's agent can be approved always, a call of a host tool cannot", () => {
+  const ofGateway = { ...call('{"command":"make"}'), gateway: "coding", gatewayAgent: "research-bot" };
+  const html = renderToStaticMarkup(<Decision approval={ofGateway} onAsk={() => undefined} />);
+  assert.match(html, /data-verdict="always"/);
+  assert.equal(card('{"a":1}').includes('data-verdict="always"'), false);
+  const long = { ...ofGateway, arguments: JSON.stringify({ command: "x".repeat(3_000) }) };
+  assert.equal(renderToStaticMarkup(<Decision approval={long} onAsk={() => undefined} />).includes("always"), false, "not in sight");
 });
 
 test("removed arguments are said to be removed", () => assert.match(show(null), /were removed/));

@@ -8,13 +8,13 @@ import { spreadJson } from "../../../base/text/json";
 import { visibleText } from "../../../base/text/marks";
 import { AgentText, cutAt } from "../../../components/AgentText";
 import { Fact } from "../../../components/Fact";
-import { AccountLink, RunLink } from "../../../components/ObjectLink";
+import { AccountLink, GatewayAgentLink, RunLink } from "../../../components/ObjectLink";
 import { StateChip } from "../../../components/StateChip";
-import { type Approval, formatSeconds, keyOf, secondsLeft } from "./waiting";
+import { type Approval, agentOf, formatSeconds, keyOf, secondsLeft } from "./waiting";
 import "./approvals.css";
 
 /** Decision that a person may take. */
-export type Verdict = "approve" | "deny";
+export type Verdict = "approve" | "always" | "deny";
 
 const URGENT_SECONDS = 60;
 /** Most characters and lines of arguments that are not folded. */
@@ -41,6 +41,7 @@ export function Card({ approval, now, onAsk }: CardProps) {
           asked {formatSeconds(age)} ago, <Left seconds={secondsLeft(approval, now)} />
         </span>
       </div>
+      <Asker approval={approval} />
       <dl className="facts">
         <Fact name="Account"><AccountLink id={account} /></Fact>
         <Fact name="Run"><RunLink id={runId} /></Fact>
@@ -63,11 +64,26 @@ export function Decision({ approval, onAsk }: Pick<CardProps, "approval" | "onAs
           {canApprove && (
             <button type="button" className="primary" data-verdict="approve" onClick={() => onAsk("approve")}>Approve …</button>
           )}
+          {canApprove && agentOf(approval) !== null && (
+            <button type="button" data-verdict="always" onClick={() => onAsk("always")}>Approve always …</button>
+          )}
           <button type="button" className="danger" data-verdict="deny" onClick={() => onAsk("deny")}>Deny …</button>
           {!canApprove && <span className="hint">A call can be approved once all of its arguments are shown.</span>}
         </div>
       )}
     </>
+  );
+}
+
+/** Says which agent of a gateway asks to run a command. Calls of host tools are the run's own. */
+export function Asker({ approval }: { approval: Approval }) {
+  const asker = agentOf(approval);
+  if (asker === null) return null;
+  return (
+    <p>
+      <GatewayAgentLink gateway={asker.gateway} id={asker.agent} /> of <AgentText text={asker.gateway} form="inline" /> asks to run a
+      command.
+    </p>
   );
 }
 

@@ -4,7 +4,7 @@ import { api } from "../../../api/client";
 import { toApiError } from "../../../api/problem";
 import { AgentText } from "../../../components/AgentText";
 import { Confirm } from "../../../components/Dialog";
-import { Arguments, type Verdict } from "./Card";
+import { Arguments, Asker, type Verdict } from "./Card";
 import type { Approval, Outcome } from "./waiting";
 
 /** Properties: `onDone` gets what became of the call. */
@@ -16,20 +16,27 @@ export interface DecideProps {
 }
 
 const MAX_REASON = 1000;
+const WORDS: Record<Verdict, { title: string; action: string; done: string }> = {
+  approve: { title: "Let this call run", action: "Approve", done: "approved" },
+  always: { title: "Let this command run, now and always", action: "Approve always", done: "approved always" },
+  deny: { title: "Deny this call", action: "Deny", done: "denied" },
+};
 
 /** Renders the question. */
 export function Decide({ approval, verdict, onDone, onClose }: DecideProps) {
   const [reason, setReason] = useState("");
-  const isApproval = verdict === "approve";
+  const { title, action, done } = WORDS[verdict];
+  const isApproval = verdict !== "deny";
   const path = { run: approval.runId, call: approval.callId };
   const decide = async () => {
     try {
-      if (isApproval) await api.post("/api/v1/runs/{run}/tools/{call}/approve", { path });
+      if (verdict === "always") await api.post("/api/v1/runs/{run}/tools/{call}/approve", { path, body: { always: true } });
+      else if (verdict === "approve") await api.post("/api/v1/runs/{run}/tools/{call}/approve", { path });
       else {
         const body = reason.trim() === "" ? {} : { reason: reason.trim() };
         await api.post("/api/v1/runs/{run}/tools/{call}/deny", { path, body });
       }
-      onDone({ approval, text: isApproval ? "approved" : "denied", tone: isApproval ? "good" : "bad" });
+      onDone({ approval, text: done, tone: isApproval ? "good" : "bad" });
     } catch (thrown) {
       const error = toApiError(thrown);
       if (error.status !== 409 && error.status !== 404) throw error;
@@ -38,14 +45,20 @@ export function Decide({ approval, verdict, onDone, onClose }: DecideProps) {
   };
   return (
     <Confirm
-      title={isApproval ? "Let this call run" : "Deny this call"} action={isApproval ? "Approve" : "Deny"}
-      tone={isApproval ? "normal" : "danger"} onConfirm={decide} onClose={onClose}
+      title={title} action={action} tone={isApproval ? "normal" : "danger"} onConfirm={decide} onClose={onClose}
     >
+      <Asker approval={approval} />
       <p>
         <strong><AgentText text={approval.tool} form="inline" /></strong> {approval.effect === "writes" ? "writes" : "reads"}, for the
         account <AgentText text={approval.account} form="inline" />, in the run <AgentText text={approval.runId} form="inline" />.
-        {isApproval && " It runs once, as shown here."}
+        {verdict === "approve" && " It runs once, as shown here."}
       </p>
+      {verdict === "always" && (
+        <p className="note">
+          It runs now, and from now on without asking: this command and no other, for this agent. The agent’s page lists it, and
+          there it can be forbidden.
+        </p>
+      )}
       <Arguments approval={approval} />
       {!isApproval && (
         <label className="field">

@@ -1,4 +1,4 @@
-/** Calls of host tools that wait for a person, the oldest first. */
+/** Calls of host tools, and commands of gateways’ agents, that wait for a person, the oldest first. */
 import { useEffect, useRef, useState } from "react";
 import { api } from "../../../api/client";
 import { useDashboard } from "../../../api/dashboard";
@@ -58,7 +58,8 @@ export default function Approvals() {
       <LoadNote loaded={loaded} />
       {loaded.data !== null && waiting.length === 0 && (
         <EmptyState title="No call waits for a decision">
-          Calls of the tools in <code>tools.approval</code> of the configuration wait here. The list renews itself every {seconds} s.
+          Calls of the tools in <code>tools.approval</code> of the configuration wait here, and commands of gateways’ agents that ask.
+          The list renews itself every {seconds} s.
         </EmptyState>
       )}
       {!may("member") && waiting.length > 0 && <p className="hint">Deciding takes the role member.</p>}
@@ -108,7 +109,7 @@ function useChanges(approvals: Approval[] | null, onGone: (gone: Outcome[]) => v
   }, [approvals]);
 }
 
-/** Walks the cards by j and k; a and d do what the buttons of the card in focus do, if it has them. */
+/** Walks the cards by j and k; a, w and d do what the buttons of the card in focus do, if it has them. */
 function useCardKeys(): void {
   const focused = () => cards().findIndex((card) => card.contains(document.activeElement));
   const move = (step: number) => {
@@ -124,6 +125,7 @@ function useCardKeys(): void {
     { key: "j", label: "Next call", run: () => move(1) },
     { key: "k", label: "Call before", run: () => move(-1) },
     { key: "a", label: "Approve the call in focus", run: () => ask("approve") },
+    { key: "w", label: "Approve the command in focus always", run: () => ask("always") },
     { key: "d", label: "Deny the call in focus", run: () => ask("deny") },
   ]);
 }

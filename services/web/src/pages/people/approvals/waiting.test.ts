@@ -4,7 +4,8 @@ import { test } from "node:test";
 import { type Approval, compare, formatSeconds, secondsLeft, stillWaiting } from "./waiting";
 
 const call = (callId: string, decideBy: string | null = null): Approval => ({
-  account: "a", arguments: "{}", askedAt: "2026-11-27T10:00:00Z", callId, decideBy, decidedBy: null, effect: "reads", runId: "r",
+  account: "a", arguments: "{}", askedAt: "2026-11-27T10:00:00Z", callId, decideBy, decidedBy: null, effect: "reads", gateway: null,
+  gatewayAgent: null, runId: "r",
   state: "waiting", tool: "t",
 });
 

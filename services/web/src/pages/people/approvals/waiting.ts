@@ -17,6 +17,11 @@ export function keyOf({ runId, callId }: Approval): string {
   return `${runId} ${callId}`;
 }
 
+/** Returns the agent of a gateway that asks to run a command; null for calls of host tools. */
+export function agentOf({ gateway, gatewayAgent }: Approval): { gateway: string; agent: string } | null {
+  return gateway === null || gatewayAgent === null ? null : { gateway, agent: gatewayAgent };
+}
+
 /** Formats whole seconds for a countdown, such as `9 m 05 s`, so that its length stays nearly the same. */
 export function formatSeconds(seconds: number): string {
   const whole = Math.max(0, Math.floor(seconds));

@@ -2,6 +2,7 @@
 import { readDiff } from "../../../base/text/diff";
 import { AgentText } from "../../../components/AgentText";
 import { CopyButton } from "../../../components/CopyButton";
+import { DiffLines } from "../../../components/DiffLines";
 import { FixText } from "../../../components/FixText";
 import type { DraftedAgent } from "./draft-fields";
 
@@ -30,22 +31,11 @@ export function DraftResult({ draft }: { draft: DraftedAgent }) {
             <h3>{draft.replaces ? "Change of the entry that exists" : "Change"}</h3>
             <CopyButton text={draft.diff} what="the diff" />
           </div>
-          <DiffText diff={draft.diff} />
+          <DiffLines lines={readDiff(draft.diff)} />
         </section>
       )}
       {draft.problems.length === 0 && <Next file={draft.file} />}
     </>
-  );
-}
-
-/** Shows a difference of texts, line by line. */
-export function DiffText({ diff }: { diff: string }) {
-  return (
-    <div className="draft-text draft-diff">
-      {readDiff(diff).map((line, index) => (
-        <div key={index} className={`diff-${line.kind}`}><AgentText text={line.text === "" ? " " : line.text} /></div>
-      ))}
-    </div>
   );
 }
 

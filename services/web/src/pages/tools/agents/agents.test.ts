@@ -5,7 +5,7 @@ import { AGENT_ID, EMPTY_FIELDS, readDraft } from "./draft-fields";
 import { filterAgents } from "./index";
 
 const agent = (agentId: string, canRun: boolean, name = agentId) => ({
-  agentId, canRun, name, description: "", graphId: agentId, mayOrder: true, reasons: [],
+  agentId, canRun, name, description: "", graphId: agentId, mayOrder: true, gateways: [], reasons: [],
 });
 const agents = [agent("b:run", true), agent("a:run", true, "Reviewer"), agent("z:blocked", false)];
 const ids = (filter: Parameters<typeof filterAgents>[1]) => filterAgents(agents, filter).map((one) => one.agentId);

@@ -2,11 +2,12 @@
 import { useState } from "react";
 import { type Schemas, api } from "../../../api/client";
 import { useLoad } from "../../../api/useLoad";
+import { readDiff } from "../../../base/text/diff";
 import { AgentText } from "../../../components/AgentText";
 import { CopyButton } from "../../../components/CopyButton";
+import { DiffLines } from "../../../components/DiffLines";
 import { FixText } from "../../../components/FixText";
 import { DraftPage } from "./DraftPage";
-import { DiffText } from "./DraftResult";
 import { useDraft } from "./useDraft";
 
 type FileName = Schemas["BehaviourFileName"];
@@ -76,7 +77,7 @@ function Result({ draft: { path, diff, problem } }: { draft: Schemas["BehaviourD
           <h3>Change of <AgentText text={path ?? ""} form="inline" /></h3>
           <CopyButton text={diff} what="the diff" />
         </div>
-        {diff === "" ? <p>The file has this text already.</p> : <DiffText diff={diff} />}
+        {diff === "" ? <p>The file has this text already.</p> : <DiffLines lines={readDiff(diff)} />}
       </section>
       <section className="stack">
         <h3>Nothing was changed. To use the draft:</h3>

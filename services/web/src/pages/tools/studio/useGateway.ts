@@ -1,0 +1,19 @@
+/** Reads one gateway of the list, and whether the session may change its agents. */
+import { type Schemas, api } from "../../../api/client";
+import { useLoad } from "../../../api/useLoad";
+import { useSession } from "../../../base/session";
+
+/** Gateway; null until it is known, and if it does not exist for the session. */
+export interface GatewayUse {
+  gateway: Schemas["Gateway"] | null;
+  /** Until the gateway is known, the role decides. The server judges each change in any case. */
+  mayChange: boolean;
+}
+
+/** Returns the gateway `id`. */
+export function useGateway(id: string): GatewayUse {
+  const { may } = useSession();
+  const { data } = useLoad("gateways", (signal) => api.get("/api/v1/gateways", { signal }));
+  const gateway = data?.gateways.find((one) => one.id === id) ?? null;
+  return { gateway, mayChange: may("member") && (gateway?.manageable ?? true) };
+}
