@@ -21,6 +21,7 @@ mod endings;
 mod ephemeral;
 mod first_hour;
 mod gateway;
+mod gateway_agents;
 mod host_tools;
 mod killed;
 mod ledger;
