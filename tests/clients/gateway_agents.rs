@@ -3,7 +3,9 @@
 
 use std::{pin::pin, time::Duration};
 
-use harness::{Outcome, Up, World, book::Page, docker::docker, eventually::eventually_within};
+use harness::{
+    Outcome, Up, World, book::Page, docker::docker, eventually::eventually_within, sessions::Sessions,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -17,6 +19,15 @@ const SIMPLE: &str = "Do this:\ncall: exec {\"command\":\"echo approved-run\"}\n
 
 fn json(outcome: &Outcome) -> Value {
     serde_json::from_str(&outcome.stdout).unwrap_or_else(|_| panic!("{outcome:?}"))
+}
+
+/// Returns the result of the last command, as the model was told it.
+fn told(world: &World) -> String {
+    let calls = world.upstream.ledger().all();
+    let body = calls.iter().rev().find_map(|call| call.json().ok()).unwrap_or_default();
+    let messages = body["messages"].as_array().cloned().unwrap_or_default();
+    let result = messages.iter().rev().find(|message| message["role"] == "tool");
+    result.map(|result| result["content"].to_string()).unwrap_or_default()
 }
 
 /// A world with a gateway that runs, and a `sluice up` that gives it agents.
@@ -80,13 +91,8 @@ impl Studio {
         ["run_id", "call"].map(|name| call[name].as_str().unwrap().to_owned())
     }
 
-    /// Returns the result of the last command, as the model was told it.
     fn told(&self) -> String {
-        let calls = self.world.upstream.ledger().all();
-        let body = calls.iter().rev().find_map(|call| call.json().ok()).unwrap_or_default();
-        let messages = body["messages"].as_array().cloned().unwrap_or_default();
-        let result = messages.iter().rev().find(|message| message["role"] == "tool");
-        result.map(|result| result["content"].to_string()).unwrap_or_default()
+        told(&self.world)
     }
 
     async fn end(mut self) {
@@ -202,4 +208,59 @@ async fn a_request_survives_a_kill_of_the_worker() {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(studio.told().contains("approved-run"), "{}", studio.told());
     studio.end().await;
+}
+
+/// A gateway elsewhere gets the same through its own API, beside what its operator configured.
+#[tokio::test]
+async fn a_gateway_elsewhere_gets_an_agent() {
+    let mut sessions = Sessions::without_litellm(&["fake-steps"], |setup| setup).await;
+    sessions
+        .world
+        .reconfigure("[gateways.real]\n", "[gateways.real]\naccount = 'acct-1'\napprovals = true\n");
+    assert!(sessions.world.stop_proxy().await);
+    let up = Up::start(sessions.world.sluice()).await;
+    let sluice = async |arguments: &[&str]| {
+        let outcome = sessions.world.sluice().run(arguments).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome
+    };
+    sluice(&["gateway", "agents", "add", "real", "Research Bot", "--wait"]).await;
+    sluice(&[
+        "gateway",
+        "agents",
+        "set",
+        "real",
+        "research-bot",
+        "--commands",
+        "ask",
+        "--files",
+        "off",
+        "--wait",
+    ])
+    .await;
+    let explained = json(&sluice(&["gateway", "explain", "research-bot", "--json"]).await);
+    let verdict = |name: &str| {
+        let tools = explained["tools"].as_array().unwrap();
+        tools.iter().find(|tool| tool["tool"] == name).unwrap()["verdict"].clone()
+    };
+    assert_eq!([verdict("read"), verdict("exec")], ["denied", "allowed"], "{explained}");
+
+    let asked = sessions.run(("r1", "acct-1"), &["--gateway-agent", "research-bot"], SIMPLE);
+    let person = async {
+        let look = async || json(&sluice(&["tools", "pending", "--json"]).await)["calls"][0].clone();
+        let call = eventually_within(PATIENCE, "a command waits", look, |call| !call.is_null()).await;
+        sluice(&["tools", "approve", "r1", call["call"].as_str().unwrap()]).await;
+    };
+    let (asked, ()) = tokio::join!(asked, person);
+    assert_eq!(asked.code, Some(0), "{asked:?}");
+    assert!(told(&sessions.world).contains("approved-run"), "{}", told(&sessions.world));
+    // Its operator's agent is as it was, and asks no one.
+    let main = sessions.run(("r2", "acct-1"), &[], SIMPLE).await;
+    assert!(main.code == Some(0) && told(&sessions.world).contains("approved-run"), "{main:?}");
+
+    sluice(&["gateway", "agents", "rm", "real", "research-bot", "--wait"]).await;
+    let gone = sessions.world.sluice().run(&["gateway", "explain", "research-bot", "--json"]).await;
+    assert!(gone.code == Some(2) && gone.stderr.contains("no agent `research-bot`"), "{gone:?}");
+    assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
+    sessions.gateway.stop().await;
 }

@@ -156,7 +156,7 @@ impl JournalConsumer {
             calls.push(JournalCall {
                 place: CallPlace { journal: end.journal.clone(), seq },
                 began,
-                receipt: pricing::receipt(&record, began, &settings.billing),
+                receipt: pricing::receipt(&record, began, &settings),
                 record,
             });
         }

@@ -5,20 +5,22 @@ use std::{collections::BTreeSet, time::UNIX_EPOCH};
 use platform_core::{
     id::ModelName,
     money::NanoDollars,
-    record::{CostSource, ExchangeRecord, Kind, TokensSource},
+    record::{CostSource, ExchangeRecord, Identity, Kind, TokensSource},
 };
-use platform_runtime::settings::Billing;
+use platform_runtime::settings::{Execution, Settings};
 use runner_model::receipt::{
     CallReference, ChargeReason, ExecutorType, Receipt, ReceiptKind, ReceiptReference, ReceiptSource,
 };
 use runner_store::UnixMillis;
 
 /// Makes the receipt of a call that began at `began`. Returns `None` for a call that was not sent upstream.
-pub(crate) fn receipt(record: &ExchangeRecord, began: UnixMillis, settings: &Billing) -> Option<Receipt> {
+pub(crate) fn receipt(record: &ExchangeRecord, began: UnixMillis, settings: &Settings) -> Option<Receipt> {
+    let Settings { agents, billing, .. } = settings;
     if record.kind != Kind::Model || !was_sent(record) {
         return None;
     }
-    let (amount, reason) = charge(record, &settings.free_models);
+    let (amount, reason) = charge(record, &billing.free_models);
+    let is_at_gateway = agents.get(&record.graph).is_some_and(|agent| agent.mode == Execution::Gateway);
     Some(Receipt {
         source: ReceiptSource::Journal,
         reference: ReceiptReference::first(CallReference {
@@ -30,13 +32,17 @@ pub(crate) fn receipt(record: &ExchangeRecord, began: UnixMillis, settings: &Bil
         account: record.account.clone(),
         user: record.user.clone(),
         agent: record.graph.clone(),
-        executor: ExecutorType::of(record.identity),
+        // A run's token comes from a gateway, or from an application that has the run's key.
+        executor: match record.identity {
+            Identity::Token if is_at_gateway => ExecutorType::Gateway,
+            identity => ExecutorType::of(identity),
+        },
         model: record.model_asked.clone().or_else(|| record.model_answered.clone()),
         tokens: record.tokens,
         tokens_source: record.tokens_source,
         amount: amount.into(),
-        credits: settings.rate.credits(amount),
-        rate: settings.rate,
+        credits: billing.rate.credits(amount),
+        rate: billing.rate,
         reason,
         called_ms: began.0,
     })
@@ -77,8 +83,9 @@ mod tests {
         credits::{CreditRate, Credits},
         id::CallId,
         money::SignedNanoDollars,
-        record::{Identity, Tokens},
+        record::Tokens,
     };
+    use platform_runtime::{config::Sources, settings::Billing};
     use serde_json::json;
 
     use super::*;
@@ -98,7 +105,13 @@ mod tests {
 
     fn receipt(record: &ExchangeRecord, free_models: &[&str]) -> Option<Receipt> {
         let free_models = free_models.iter().map(|model| ModelName::parse(model).unwrap()).collect();
-        super::receipt(record, began(record), &Billing { free_models, ..Billing::default() })
+        let billing = Billing { free_models, ..Billing::default() };
+        super::receipt(record, began(record), &Settings { billing, ..settings("") })
+    }
+
+    fn settings(toml: &str) -> Settings {
+        let file = Some(("s.toml".into(), toml.to_owned()));
+        Settings::read(&Sources { file, ..Sources::default() }).unwrap()
     }
 
     fn priced(source: CostSource, cost: Option<u64>) -> ExchangeRecord {
@@ -160,13 +173,25 @@ mod tests {
         assert_eq!((receipt.executor.word(), receipt.called_ms), ("gateway", 1_795_249_800_250));
     }
 
+    /// A gateway's plugin sends the token of a run, as an application with the run's key does.
+    #[test]
+    fn a_token_of_a_gateways_run_is_a_gateways() {
+        let record = ExchangeRecord { identity: Identity::Token, ..record() };
+        let entry = format!("[gateways.g]\n[agents.'{}']\nmode = 'gateway'\ngateways = ['g']", record.graph);
+        for (toml, executor) in [("", "sandbox"), (entry.as_str(), "gateway")] {
+            let receipt = super::receipt(&record, began(&record), &settings(toml)).unwrap();
+            assert_eq!(receipt.executor.word(), executor, "{toml}");
+        }
+    }
+
     #[test]
     fn a_receipt_costs_credits_by_the_rate_in_effect() {
         let record = priced(CostSource::Upstream, Some(23_000));
         assert_eq!(receipt(&record, &[]).unwrap().credits, Credits(230));
         let rate = CreditRate { markup: "1.25".parse().unwrap(), ..CreditRate::default() };
-        let dearer =
-            super::receipt(&record, began(&record), &Billing { rate, ..Billing::default() }).unwrap();
+        let billing = Billing { rate, ..Billing::default() };
+        let settings = Settings { billing, ..settings("") };
+        let dearer = super::receipt(&record, began(&record), &settings).unwrap();
         assert_eq!((dearer.credits, dearer.rate), (Credits(288), rate));
     }
 }

@@ -23,6 +23,14 @@ pub(super) fn has_agent(config: &Value, agent: &GatewayAgentId) -> bool {
     named.is_some() || position(config, agent).is_some()
 }
 
+/// Returns the directory for the files of a new agent: beside the gateway's configuration at `path`, where it keeps its
+/// state. `None` if that is no absolute path.
+pub(super) fn workspace(path: &str, agent: &GatewayAgentId) -> Option<String> {
+    let is_plain = !path.chars().any(char::is_control) && !path.split('/').any(|part| part == "..");
+    let (state, _file) = path.strip_prefix('/').filter(|_| is_plain)?.rsplit_once('/')?;
+    Some(format!("/{state}/workspace-{agent}"))
+}
+
 /// Returns the change after which `agent` has the tools of its capabilities; `None` if it has them, or the configuration
 /// shows no agent of this id.
 pub(super) fn tool_change(config: &Value, agent: &NewGatewayAgent) -> Option<ConfigChange> {
@@ -160,6 +168,18 @@ mod tests {
         assert_eq!(tool_change(&json!({}), &agent(off())), None);
         let hidden = json!({ "agents": { "list": [{ "id": "bot", "key": REDACTED }] } });
         assert!(writes_redacted(&tool_change(&hidden, &agent(off())).unwrap()));
+    }
+
+    #[test]
+    fn a_workspace_is_beside_the_configuration() {
+        let bot = agent(off()).key.agent;
+        let found = workspace("/home/o/.openclaw/openclaw.json", &bot);
+        assert_eq!(found.as_deref(), Some("/home/o/.openclaw/workspace-bot"));
+        for path in
+            ["openclaw.json", "/openclaw.json", "/a/../etc/x.json", "C:\\x\\y.json", "/a\n/x.json", ""]
+        {
+            assert_eq!(workspace(path, &bot), None, "{path}");
+        }
     }
 
     #[test]

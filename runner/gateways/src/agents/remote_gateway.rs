@@ -12,6 +12,7 @@ use super::{
     AgentApplier, AgentStep, ApplyError,
     remote_config::{self, ConfigChange},
 };
+use crate::EffectiveCapabilities;
 
 /// Number of tries of a change, while other clients change the same.
 const TRIES: usize = 5;
@@ -35,6 +36,16 @@ struct ConfigAnswer<'a> {
     #[serde(borrow)]
     config: Option<Raw<'a>>,
     hash: Option<String>,
+    /// Path of the file, at the gateway.
+    path: Option<String>,
+}
+
+/// Configuration of a gateway, as it was read.
+struct ReadConfig {
+    config: Value,
+    /// Hash that a change names.
+    hash: String,
+    path: Option<String>,
 }
 
 /// Answer to `exec.approvals.get`.
@@ -86,7 +97,7 @@ impl RemoteAgents<'_> {
     }
 
     async fn apply_one(&self, connected: &Connected, stored: &GatewayAgent) -> Result<(), StoreError> {
-        let agent = &stored.agent;
+        let agent = &self.allowed(stored);
         if stored.removed.is_some() {
             return match connected.delete(agent).await {
                 Ok(()) => self.applier.finish(stored).await,
@@ -112,20 +123,38 @@ impl RemoteAgents<'_> {
     }
 }
 
+impl RemoteAgents<'_> {
+    /// Returns the agent with what the policy of its gateway allows.
+    fn allowed(&self, stored: &GatewayAgent) -> NewGatewayAgent {
+        let mut agent = stored.agent.clone();
+        if let Some(gateway) = self.applier.settings.gateways.get(self.id) {
+            let wanted = &mut agent.settings.capabilities;
+            let effective = EffectiveCapabilities::of(self.id.as_str(), gateway, wanted);
+            wanted.commands = effective.commands.value;
+            wanted.web = effective.web.value;
+            wanted.files = effective.files.value;
+        }
+        agent
+    }
+}
+
 impl Connected {
-    /// Returns the configuration, with the hash that a change of it names.
-    async fn config(&self) -> Result<(Value, String), ApplyError> {
+    /// Returns the configuration.
+    async fn config(&self) -> Result<ReadConfig, ApplyError> {
         let method = "config.get";
         let answer = self.gateway.call(method, json!({})).await?;
         let read: ConfigAnswer<'_> = answer.read().map_err(|_error| ApplyError::Answer { method })?;
         let config = read.config.and_then(|config| config.read().ok());
-        config.zip(read.hash).ok_or(ApplyError::Answer { method })
+        match (config, read.hash) {
+            (Some(config), Some(hash)) => Ok(ReadConfig { config, hash, path: read.path }),
+            _ => Err(ApplyError::Answer { method }),
+        }
     }
 
     /// Changes the configuration as `find` says, again while another client is faster.
     async fn change_config(&self, find: impl Fn(&Value) -> Option<ConfigChange>) -> Result<(), ApplyError> {
         for _ in 0..TRIES {
-            let (config, hash) = self.config().await?;
+            let ReadConfig { config, hash, .. } = self.config().await?;
             let Some(change) = find(&config) else { return Ok(()) };
             if remote_config::writes_redacted(&change) {
                 return Err(ApplyError::Hidden);
@@ -144,14 +173,14 @@ impl Connected {
 
     /// Repairs empty lists of containers' tools; returns the agents.
     async fn repair(&self) -> Result<Vec<String>, ApplyError> {
-        let (config, _hash) = self.config().await?;
+        let ReadConfig { config, .. } = self.config().await?;
         let Some((names, _change)) = remote_config::sandbox_repair(&config) else { return Ok(Vec::new()) };
         self.change_config(|config| remote_config::sandbox_repair(config).map(|(_, change)| change)).await?;
         Ok(names)
     }
 
     async fn create_or_rename(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
-        let (config, _hash) = self.config().await?;
+        let ReadConfig { config, path, .. } = self.config().await?;
         let id = &agent.key.agent;
         let settings = &agent.settings;
         if remote_config::has_agent(&config, id) {
@@ -167,7 +196,9 @@ impl Connected {
             return Err(ApplyError::CreatesNone { version, agent: id.clone() });
         }
         let method = "agents.create";
-        let params = json!({ "name": settings.name, "workspace": agent.workspace });
+        let workspace = path.as_deref().and_then(|path| remote_config::workspace(path, id));
+        let workspace = workspace.ok_or(ApplyError::Answer { method: "config.get" })?;
+        let params = json!({ "name": settings.name, "workspace": workspace });
         let answer = self.gateway.call(method, params).await?;
         let created: CreateAnswer = answer.read().map_err(|_error| ApplyError::Answer { method })?;
         if created.agent_id != id.as_str() {
@@ -177,7 +208,7 @@ impl Connected {
     }
 
     async fn delete(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
-        let (config, _hash) = self.config().await?;
+        let ReadConfig { config, .. } = self.config().await?;
         let is_there = remote_config::has_agent(&config, &agent.key.agent);
         if is_there && self.hello.has("agents.delete") {
             // Files of the agent stay: they may be all that is left of its work.
