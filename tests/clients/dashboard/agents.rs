@@ -91,6 +91,7 @@ pub(super) fn configuration() -> String {
         ),
         named(&hostile, "test:hostile"),
         "[agents.'test:missing']\nimage = 'nowhere:1'\nargv = ['/x']\n".to_owned(),
+        "[gateways.coding]\naccount = 'acct-7'\n".to_owned(),
         "[worker]\nmax_concurrent_runs = 4\n[tools]\napproval = ['core__get_current_time']\n".to_owned(),
     ]
     .concat()

@@ -169,14 +169,14 @@ const CASES = {
   },
   spoiled: (browser) => {
     const text = `${Object.values(attacks).join(" ")} \u202eRLO\u2066 \u001b]52;c;x\u0007 \u0000 \ud800 \u200b e${"\u0301".repeat(5000)} __proto__`;
-    const paths = ["/sandbox", ...tabs("hostile"), "/agents", "/accounts", "/accounts/acct-7", "/approvals", "/gateways", "/system", "/chat"];
+    const paths = ["/sandbox", ...tabs("hostile"), "/agents", "/accounts", "/accounts/acct-7", "/approvals", "/gateways", "/gateways/coding", "/gateways/coding/main", "/system", "/chat"];
     return audits(browser, "boss", paths, (visit) => spoil(visit, text));
   },
   // What runs of other agents would have: calls, refusals, receipts, commits, calls that wait.
   fabricated: (browser) => {
     const paths = ["answer", "tools", "calls", "refusals", "receipts", "git"].map((tab) => `/sandbox/hostile?tab=${tab}`);
     const accounts = ["statement", "receipts"].map((tab) => `/accounts/acct-7?tab=${tab}`);
-    return audits(browser, "boss", ["/", ...paths, ...accounts, "/approvals", "/sandbox", "/agents", "/gateways"], (visit) => fabricate(visit, hostile));
+    return audits(browser, "boss", ["/", ...paths, ...accounts, "/approvals", "/sandbox", "/agents", "/gateways", "/gateways/coding"], (visit) => fabricate(visit, hostile));
   },
   prototype: (browser) => audits(browser, "ann", ["/sandbox/__proto__", "/sandbox/constructor?tab=events", "/chat/__proto__", "/accounts/__proto__"]),
   pull_requests: (browser) =>

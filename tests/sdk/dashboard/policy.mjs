@@ -4,7 +4,8 @@ import { elsewhere, ended, idle, order, origin, suite, tokens, until, Visit } fr
 
 const PAGES = [
   "/", "/?range=90d", "/sandbox", "/sandbox?state=failed", "/sandbox/done", "/chat", "/chat/thread-1", "/approvals", "/accounts", "/accounts/acct-7",
-  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/system", "/sandbox/never-was",
+  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/gateways/coding",
+  "/gateways/coding/main", "/gateways/coding/main?tab=behaviour", "/system", "/sandbox/never-was",
 ];
 const TABS = ["events", "output", "calls", "tools", "refusals", "receipts", "git", "timeline"];
 const SCRIPT = "<script>window.planted = 1</script><img src=x onerror='window.planted = 1'>";
@@ -42,7 +43,7 @@ async function plant(browser, keeps) {
 // Pages whose weight is recorded; the run is one that has ended.
 const WEIGHED = [
   "/signin", "/", "/sandbox", "/sandbox/done", "/sandbox/done?tab=events", "/chat", "/approvals", "/accounts", "/accounts/acct-7", "/agents",
-  "/agents/draft", "/agents/skill", "/gateways", "/system",
+  "/agents/draft", "/agents/skill", "/gateways", "/gateways/coding", "/gateways/coding/main", "/system",
 ];
 const QUIET_MS = 300;
 

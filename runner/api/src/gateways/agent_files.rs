@@ -62,9 +62,12 @@ pub(crate) async fn list(
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let settings = context.settings().get();
-    let key = FoundGateway::find(&settings, &caller, &gateway)?.key(&agent)?;
+    let found = FoundGateway::find(&settings, &caller, &gateway)?;
+    let key = found.key(&agent)?;
     let store = &context.opened().await?.store;
-    store.gateway_agent(&key).await?.ok_or(Error::Route)?;
+    if !found.is_fixed(&key.agent) {
+        store.gateway_agent(&key).await?.ok_or(Error::Route)?;
+    }
     let written = store.behaviour_files(&key).await?.into_iter().filter(|stored| !stored.content.is_empty());
     let view = written.map(|stored| FileView {
         name: stored.file.name(),
