@@ -142,6 +142,12 @@ async fn an_agent_is_made_and_people_decide() {
         listed["agents"].as_array().unwrap().len()
     };
     eventually_within(PATIENCE, "the agent is gone", gone, |count| *count == 1).await;
+    // The gateway is as it was started, and no file says otherwise.
+    let explained = studio.world.sluice().run(&["gateway", "explain", "research-bot"]).await;
+    assert!(
+        explained.code == Some(2) && explained.stderr.contains("no agent `research-bot`"),
+        "{explained:?}"
+    );
     let unknown = studio.ask("research-bot", SIMPLE).await;
     assert!(unknown.code == Some(2) && unknown.stderr.contains("sluice gateway agents ls"), "{unknown:?}");
     studio.end().await;
@@ -243,7 +249,7 @@ async fn a_gateway_elsewhere_gets_an_agent() {
         let tools = explained["tools"].as_array().unwrap();
         tools.iter().find(|tool| tool["tool"] == name).unwrap()["verdict"].clone()
     };
-    assert_eq!([verdict("read"), verdict("exec")], ["denied", "allowed"], "{explained}");
+    assert_eq!([verdict("read"), verdict("exec")], ["denied", "asks"], "{explained}");
 
     let asked = sessions.run(("r1", "acct-1"), &["--gateway-agent", "research-bot"], SIMPLE);
     let person = async {

@@ -10,7 +10,6 @@ use axum::{
     response::Response,
 };
 use platform_core::id::RunId;
-use runner_model::gateway_agent::AllowedCommand;
 use runner_store::{DecideError, StoredToolCall, ToolDecision, ToolVerdict};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -143,10 +142,14 @@ pub(crate) async fn approve(
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let body: Option<ApprovalBody> = read_optional_json(request, MAX_BODY).await?;
-    if body.is_some_and(|body| body.always) {
-        allow_for_good(&context, &caller, &run_id, &call_id).await?;
-    }
-    decide(&context, &caller, &run_id, &call_id, ToolVerdict::Approve).await
+    let verdict = match body {
+        Some(ApprovalBody { always: true }) => {
+            caller.may_change_gateway_agents()?;
+            ToolVerdict::ApproveAlways
+        }
+        _ => ToolVerdict::Approve,
+    };
+    decide(&context, &caller, &run_id, &call_id, verdict).await
 }
 
 pub(crate) fn approve_operation() -> Operation {
@@ -178,33 +181,6 @@ pub(crate) fn deny_operation() -> Operation {
         .without_query()
         .optional_body::<DenialBody>(&json!({ "reason": "the comment names a customer" }))
         .refuses([Problem::AGENT_FORBIDDEN, Problem::REPOSITORY_NOT_ALLOWED, Problem::CALL_NOT_WAITING])
-}
-
-/// Allows the command of a waiting call for good.
-async fn allow_for_good(
-    context: &ApiContext,
-    caller: &Caller,
-    run_id: &str,
-    call_id: &str,
-) -> Result<(), Error> {
-    caller.may_change_gateway_agents()?;
-    let run_id = RunId::parse(run_id).map_err(|_invalid| Error::Route)?;
-    let store = &context.opened().await?.store;
-    let run = store.run_within(&run_id, &caller.scope()).await?;
-    let waiting = store.waiting_tool_calls_of(&run.run_id).await?;
-    // What no longer waits is refused by the decision itself.
-    let Some(call) = waiting.into_iter().find(|call| call.call == call_id) else { return Ok(()) };
-    let invalid = |why: &str| Error::Invalid(format!("`always`: {why}"));
-    let command = call.command();
-    let Some((key, command)) = call.gateway.zip(command) else {
-        return Err(invalid("only commands of gateways' agents are allowed for good"));
-    };
-    let command = AllowedCommand::parse(&command).map_err(|fault| invalid(&fault.to_string()))?;
-    if store.allow_gateway_command(&key, &command).await? {
-        tracing::info!(agent = %key, by = caller.name(), "command allowed for good");
-        return Ok(());
-    }
-    Err(invalid("the agent was not made here, or has 200 such commands: approve the command once"))
 }
 
 async fn decide(

@@ -9,7 +9,7 @@ use platform_core::{
     grant::Correlation,
     id::{AccountId, AgentId, ExternalId, GatewayAgentId},
 };
-use runner_engine::run_order::OrderLimits;
+use runner_engine::{gateway_agent_choice::GatewayAgentOrder, run_order::OrderLimits};
 use runner_model::principal::{BrowserSessionHash, PrincipalRole};
 use runner_store::{AccountScope, Error as StoreError, Principal, Store};
 use runner_telemetry::metrics::SignInWay;
@@ -165,11 +165,18 @@ impl Caller {
         }
     }
 
-    /// Checks that the caller may order `chosen`, an agent of a gateway. A token that is limited to some agents is not for
-    /// all that their gateways have.
-    pub(crate) fn may_choose_gateway_agent(&self, chosen: Option<&GatewayAgentId>) -> Result<(), Error> {
+    /// Returns the agent of a gateway that an order of the caller asks for. A token that is limited to some agents is not for
+    /// all that their gateways have, so it gets those of the settings.
+    pub(crate) fn gateway_agent_order(
+        &self,
+        named: Option<GatewayAgentId>,
+    ) -> Result<GatewayAgentOrder, Error> {
         let is_limited = self.principal().is_some_and(|principal| principal.agents.is_some());
-        if chosen.is_some() && is_limited { Err(Error::LimitedPrincipal) } else { Ok(()) }
+        match named {
+            Some(_) if is_limited => Err(Error::LimitedPrincipal),
+            None if is_limited => Ok(GatewayAgentOrder::Configured),
+            named => Ok(named.into()),
+        }
     }
 
     /// Checks that the caller may change credentials of its account. All agents and repositories of the account use them,

@@ -10,6 +10,24 @@ use runner_store::{Error as StoreError, GatewayAgent, GatewayAgentKey, Store};
 
 use crate::run_request::RunRequest;
 
+/// Agent of a gateway that an order asks for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum GatewayAgentOrder {
+    /// The one of the thread that the run continues, else the one of the settings.
+    #[default]
+    Unnamed,
+    /// The one of the settings, whatever the thread had: the caller may use no other.
+    Configured,
+    /// The one with this id.
+    Named(GatewayAgentId),
+}
+
+impl From<Option<GatewayAgentId>> for GatewayAgentOrder {
+    fn from(named: Option<GatewayAgentId>) -> Self {
+        named.map_or(Self::Unnamed, Self::Named)
+    }
+}
+
 /// Part of an order that decides about the agent of a gateway.
 pub(crate) struct GatewayAgentChoice<'o> {
     pub(crate) settings: &'o Settings,
@@ -41,8 +59,11 @@ pub enum GatewayAgentError {
         /// Agent that was ordered.
         agent: AgentId,
     },
-    /// The gateway does not have the agent yet.
-    #[error("gateway {} does not have the agent `{}` yet{}", key.gateway, key.agent, problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}")))]
+    /// The agent of the thread was removed.
+    #[error("the thread's agent `{}` was removed from gateway {}: start another thread", .0.agent, .0.gateway)]
+    Removed(GatewayAgentKey),
+    /// The gateway does not have the newest state of the agent.
+    #[error("gateway {} does not have the newest state of its agent `{}` yet{}", key.gateway, key.agent, problem.as_ref().map_or_else(String::new, |problem| format!(": {problem}")))]
     NotReady {
         /// The agent.
         key: GatewayAgentKey,
@@ -57,7 +78,7 @@ pub enum GatewayAgentError {
 impl Coded for GatewayAgentError {
     fn code(&self) -> Code {
         match self {
-            Self::NoGateway { .. } | Self::Unknown { .. } => Code::GatewayAgentUnknown,
+            Self::NoGateway { .. } | Self::Unknown { .. } | Self::Removed(_) => Code::GatewayAgentUnknown,
             Self::NotReady { .. } => Code::GatewayAgentNotReady,
             Self::Store(error) => error.code(),
         }
@@ -65,52 +86,72 @@ impl Coded for GatewayAgentError {
 }
 
 impl GatewayAgentChoice<'_> {
-    /// Returns the agent that people made, if the run uses one: `ordered`, else the one of the thread.
+    /// Returns the agent that people made, if the run uses one.
     pub(crate) async fn find(
         &self,
-        ordered: Option<GatewayAgentId>,
+        ordered: GatewayAgentOrder,
     ) -> Result<Option<GatewayAgent>, GatewayAgentError> {
-        let chosen = match ordered {
-            Some(ordered) => Some(ordered),
-            None => self.of_thread().await?,
-        };
-        match chosen {
-            Some(chosen) => self.find_made(chosen).await.map(Some),
-            None => Ok(None),
+        match ordered {
+            GatewayAgentOrder::Configured => Ok(None),
+            GatewayAgentOrder::Named(id) => self.find_named(id).await,
+            GatewayAgentOrder::Unnamed => match self.of_thread().await? {
+                Some(key) => self.find_made(&key).await?.ok_or(GatewayAgentError::Removed(key)).map(Some),
+                None => Ok(None),
+            },
         }
     }
 
     /// Returns the agent that the last run of the thread used, unless it is that of the settings. An agent of a gateway
     /// remembers a conversation, and another one knows nothing of it.
-    async fn of_thread(&self) -> Result<Option<GatewayAgentId>, GatewayAgentError> {
+    async fn of_thread(&self) -> Result<Option<GatewayAgentKey>, GatewayAgentError> {
         let Some((configured, thread)) = self.configured().zip(self.thread) else { return Ok(None) };
         let last = self.store.last_turn(self.account, thread).await?;
         let Some(last) = last.filter(|last| last.run.agent == *self.agent_id) else { return Ok(None) };
         let record = self.store.record(&last.run.run_id).await?;
-        let used = RunRequest::stored(&record).ok().map(|request| request.spec.agent.gateway_agent);
-        let used = used.filter(|used| *used != configured.gateway_agent);
-        Ok(used.and_then(|used| GatewayAgentId::parse(&used).ok()))
+        let used = RunRequest::stored(&record).ok().map(|request| request.spec.agent);
+        let Some(used) = used.filter(|used| used.gateway_agent != configured.gateway_agent) else {
+            return Ok(None);
+        };
+        let agent = GatewayAgentId::parse(&used.gateway_agent).ok();
+        let gateway = used.gateways.into_iter().next();
+        Ok(gateway.zip(agent).map(|(gateway, agent)| GatewayAgentKey { gateway, agent }))
     }
 
-    /// Returns the agent `id` that people made in a gateway of the ordered agent.
-    async fn find_made(&self, id: GatewayAgentId) -> Result<GatewayAgent, GatewayAgentError> {
-        let Some(Agent { gateways, .. }) = self.configured() else {
+    /// Returns the agent `id` of a gateway of the ordered agent; `None` if that is the one of the settings.
+    async fn find_named(&self, id: GatewayAgentId) -> Result<Option<GatewayAgent>, GatewayAgentError> {
+        let Some(agent) = self.configured() else {
             return Err(GatewayAgentError::NoGateway { agent: self.agent_id.clone() });
         };
-        let serves = |id: &&GatewayId| {
-            self.settings.gateways.get(*id).is_some_and(|gateway| gateway.serves(self.account))
-        };
-        for gateway in gateways.iter().filter(serves) {
+        if agent.gateway_agent == id.as_str() {
+            return Ok(None);
+        }
+        let mut not_ready = None;
+        for gateway in agent.gateways.iter().filter(|gateway| self.serves(gateway)) {
             let key = GatewayAgentKey { gateway: gateway.clone(), agent: id.clone() };
-            match self.store.gateway_agent(&key).await? {
-                Some(found) if found.removed.is_none() && found.applied > 0 => return Ok(found),
-                Some(found) if found.removed.is_none() => {
-                    return Err(GatewayAgentError::NotReady { key, problem: found.problem });
-                }
-                _ => {}
+            match self.find_made(&key).await {
+                Ok(Some(found)) => return Ok(Some(found)),
+                Ok(None) => {}
+                Err(error @ GatewayAgentError::NotReady { .. }) => not_ready = Some(error),
+                Err(error) => return Err(error),
             }
         }
-        Err(GatewayAgentError::Unknown { id, agent: self.agent_id.clone() })
+        Err(not_ready.unwrap_or(GatewayAgentError::Unknown { id, agent: self.agent_id.clone() }))
+    }
+
+    /// Returns an agent that its gateway has as its account wants it now; `None` if it is unknown, or being removed.
+    async fn find_made(&self, key: &GatewayAgentKey) -> Result<Option<GatewayAgent>, GatewayAgentError> {
+        let found = self.store.gateway_agent(key).await?.filter(|found| found.removed.is_none());
+        match found {
+            // A run under what was allowed before would be a surprise to who has just forbidden it.
+            Some(found) if !found.is_applied() => {
+                Err(GatewayAgentError::NotReady { key: key.clone(), problem: found.problem })
+            }
+            found => Ok(found.filter(|_| self.serves(&key.gateway))),
+        }
+    }
+
+    fn serves(&self, gateway: &GatewayId) -> bool {
+        self.settings.gateways.get(gateway).is_some_and(|gateway| gateway.serves(self.account))
     }
 
     /// Returns the ordered agent of the catalog, if it runs at gateways.

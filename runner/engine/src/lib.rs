@@ -15,7 +15,7 @@ pub mod current_settings;
 mod envelope;
 pub mod follow;
 pub mod freezes;
-mod gateway_agent_choice;
+pub mod gateway_agent_choice;
 mod lease_clock;
 pub mod observer;
 mod outcome;

@@ -7,7 +7,7 @@ use platform_core::{
     closest::suggest_closest,
     code::{Code, Coded},
     grant::Correlation,
-    id::{AccountId, AgentId, GatewayAgentId, InvalidId, ModelName, RunId, ToolName},
+    id::{AccountId, AgentId, InvalidId, ModelName, RunId, ToolName},
     money::NanoDollars,
     priority::Priority,
 };
@@ -20,7 +20,7 @@ use runner_store::{GatewayAgent, NewGatewayAgent, NewTurn, Store};
 
 use crate::{
     agent_data::{AgentData, BehaviourError},
-    gateway_agent_choice::{GatewayAgentChoice, GatewayAgentError},
+    gateway_agent_choice::{GatewayAgentChoice, GatewayAgentError, GatewayAgentOrder},
     pricing::{Unpriced, check_price},
     relay::{BranchNames, InvalidRepo, RepoChoice, RepoOrder},
     run_request::{Keep, RunRequest, RunSpec},
@@ -39,8 +39,8 @@ pub struct RunOrder {
     pub correlation: Correlation,
     /// Agent to run.
     pub agent_id: AgentId,
-    /// Agent of the agent's gateway that people made; that of the thread, else that of the settings, if absent.
-    pub gateway_agent: Option<GatewayAgentId>,
+    /// Agent of the agent's gateway.
+    pub gateway_agent: GatewayAgentOrder,
     /// Model to ask; the agent's, else the default one, if absent.
     pub model: Option<ModelName>,
     /// Image in place of the agent's.

@@ -56,12 +56,11 @@ impl EffectiveCapabilities {
             "a gateway that runs here has no network: agents on hosts of their own may reach the web"
                 .to_owned()
         });
+        let unheard = (wanted.commands == CommandMode::Ask && !gateway.is_managed() && !gateway.approvals)
+            .then(|| format!("people are asked there only with `approvals = true` in [gateways.{id}]"));
+        let refused = shared.clone().or_else(|| without("exec")).or(unheard);
         Self {
-            commands: Effective::of(
-                wanted.commands,
-                CommandMode::Off,
-                shared.clone().or_else(|| without("exec")),
-            ),
+            commands: Effective::of(wanted.commands, CommandMode::Off, refused),
             web: Effective::of(wanted.web, Switch::Off, sealed),
             files: Effective::of(wanted.files, Switch::Off, shared.or_else(|| without("read"))),
         }
@@ -75,7 +74,7 @@ mod tests {
     use super::*;
 
     fn effective(toml: &str, wanted: &Capabilities) -> [(&'static str, bool); 3] {
-        let text = format!("[gateways.g]\n{toml}\n");
+        let text = format!("[proxy]\nlisten = '127.0.0.1:1'\n[gateways.g]\n{toml}\n");
         let settings =
             Settings::read(&Sources { file: Some(("s.toml".into(), text)), ..Sources::default() }).unwrap();
         let gateway = settings.gateways.into_values().next().unwrap();
@@ -96,6 +95,11 @@ mod tests {
         assert_eq!(shared, [("off", true), ("off", true), ("off", true)]);
         let reading = effective("account = 'a'\ntools = ['read', 'write']", &wanted);
         assert_eq!(reading, [("off", true), ("off", true), ("on", false)]);
+        let ask = Capabilities { commands: CommandMode::Ask, ..Capabilities::default() };
+        let elsewhere = "url = 'ws://127.0.0.1:2'\ntoken_file = '/t'\naccount = 'a'";
+        let there = |more: &str| effective(&format!("{elsewhere}\n{more}"), &ask);
+        assert_eq!(there(""), [("off", true), ("on", false), ("on", false)], "no person would be asked");
+        assert_eq!(there("approvals = true")[0], ("ask", false));
         let modest = Capabilities { commands: CommandMode::Off, web: Switch::Off, ..wanted };
         let own = effective("", &modest);
         assert_eq!(

@@ -35,8 +35,10 @@ const REMOVE: &str = "UPDATE gateway_agents SET removed = $1, revision = revisio
      WHERE installation = $2 AND gateway = $3 AND agent = $4 AND removed IS NULL";
 const TOUCH: &str = "UPDATE gateway_agents SET revision = revision + 1, problem = NULL, changed = $1 \
      WHERE installation = $2 AND gateway = $3 AND agent = $4 AND removed IS NULL";
+const WORKSPACE: &str = "UPDATE gateway_agents SET workspace = $1 \
+     WHERE installation = $2 AND gateway = $3 AND agent = $4";
 const STEP: &str = "UPDATE gateway_agents SET step = $1, problem = $2 \
-     WHERE installation = $3 AND gateway = $4 AND agent = $5 AND applied < revision";
+     WHERE installation = $3 AND gateway = $4 AND agent = $5 AND revision = $6 AND applied < revision";
 const APPLIED: &str = "UPDATE gateway_agents SET applied = $1, step = NULL, problem = NULL \
      WHERE installation = $2 AND gateway = $3 AND agent = $4 AND applied < $1";
 const DELETE: &str = "DELETE FROM gateway_agents WHERE installation = $1 AND gateway = $2 AND agent = $3 \
@@ -230,30 +232,6 @@ impl Store {
         .await
     }
 
-    /// Allows an agent to run a command without asking from now on. Returns whether the agent exists, and has room for the
-    /// command.
-    pub async fn allow_gateway_command(
-        &self,
-        key: &GatewayAgentKey,
-        command: &AllowedCommand,
-    ) -> Result<bool, Error> {
-        self.write(async |mut tx| {
-            let Some(stored) = self.gateway_agent_to_change(&mut tx, key).await? else {
-                return tx.finish(ACTION, false).await;
-            };
-            let mut settings = stored.agent.settings.clone();
-            let allowed = &mut settings.capabilities.allowed_commands;
-            if allowed.insert(command.clone()) {
-                if allowed.len() > MAX_ALLOWED_COMMANDS {
-                    return tx.finish(ACTION, false).await;
-                }
-                self.update_gateway_agent(&mut tx, &stored, &settings).await?;
-            }
-            tx.finish(ACTION, true).await
-        })
-        .await
-    }
-
     /// Orders the removal of an agent, and returns it; `None` if it is unknown, or being removed.
     pub async fn remove_gateway_agent(&self, key: &GatewayAgentKey) -> Result<Option<GatewayAgent>, Error> {
         self.write(async |mut tx| {
@@ -298,10 +276,12 @@ impl Store {
         .await
     }
 
-    /// Stores the step that is being taken to apply an agent, or that failed for the reason in `problem`.
+    /// Stores the step that is being taken to apply `revision` of an agent, or that failed for the reason in `problem`. A
+    /// later revision keeps its own.
     pub async fn store_gateway_agent_step(
         &self,
         key: &GatewayAgentKey,
+        revision: u64,
         step: &str,
         problem: Option<&str>,
     ) -> Result<(), Error> {
@@ -311,7 +291,8 @@ impl Store {
                 .bind(problem.map(storable))
                 .bind(self.installation.as_str())
                 .bind(key.gateway.as_str())
-                .bind(key.agent.as_str());
+                .bind(key.agent.as_str())
+                .bind(i64::try_from(revision).unwrap_or(i64::MAX));
             storing.execute(tx.connection()).await.map_err(failed(ACTION))?;
             tx.commit(ACTION).await
         })
@@ -334,6 +315,44 @@ impl Store {
                 let deleting = deleting.bind(key.gateway.as_str()).bind(key.agent.as_str());
                 deleting.execute(tx.connection()).await.map_err(failed(ACTION))?;
             }
+            tx.commit(ACTION).await
+        })
+        .await
+    }
+
+    /// Allows an agent to run a command without asking from now on. Returns whether the agent exists, and has room for the
+    /// command.
+    pub(super) async fn allow_gateway_command(
+        &self,
+        tx: &mut Tx,
+        key: &GatewayAgentKey,
+        command: &AllowedCommand,
+    ) -> Result<bool, Error> {
+        let Some(stored) = self.gateway_agent_to_change(tx, key).await? else { return Ok(false) };
+        let mut settings = stored.agent.settings.clone();
+        let allowed = &mut settings.capabilities.allowed_commands;
+        if allowed.insert(command.clone()) {
+            if allowed.len() > MAX_ALLOWED_COMMANDS {
+                return Ok(false);
+            }
+            self.update_gateway_agent(tx, &stored, &settings).await?;
+        }
+        Ok(true)
+    }
+
+    /// Stores the directory of an agent's files, which its gateway has chosen.
+    pub async fn store_gateway_agent_workspace(
+        &self,
+        key: &GatewayAgentKey,
+        workspace: &str,
+    ) -> Result<(), Error> {
+        self.write(async |mut tx| {
+            let storing = sqlx::query(WORKSPACE)
+                .bind(storable(workspace))
+                .bind(self.installation.as_str())
+                .bind(key.gateway.as_str())
+                .bind(key.agent.as_str());
+            storing.execute(tx.connection()).await.map_err(failed(ACTION))?;
             tx.commit(ACTION).await
         })
         .await

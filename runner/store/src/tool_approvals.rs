@@ -7,7 +7,9 @@ use platform_core::{
     code::{Code, Coded},
     host_tools::{ToolCallState, ToolCode},
     id::RunId,
+    invalid::InvalidValue,
 };
+use runner_model::gateway_agent::AllowedCommand;
 
 use super::{
     AccountScope, Run, Store, Tx,
@@ -38,6 +40,12 @@ const ABANDON: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3
      WHERE installation = $5 AND owner <> $6 AND gateway IS NULL AND state IN ($7, $8) RETURNING *";
 const LOSE: &str = "UPDATE tool_calls SET state = $1 \
      WHERE installation = $2 AND owner <> $3 AND gateway IS NULL AND ended IS NULL AND state IN ($4, $5) RETURNING *";
+const CLOSE: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4 \
+     WHERE installation = $5 AND run = $6 AND gateway IS NOT NULL AND state IN ('waiting', 'approved') RETURNING *";
+const CLOSE_BEGUN: &str = "UPDATE tool_calls SET state = $1 \
+     WHERE installation = $2 AND run = $3 AND gateway IS NOT NULL AND ended IS NULL AND state = 'executing' RETURNING *";
+/// Marks of parts of a command that OpenClaw hides.
+const HIDDEN: [&str; 2] = ["***", "…"];
 const WAITING: &str = "SELECT tool_calls.* FROM tool_calls JOIN runs ON runs.run = tool_calls.run \
      AND runs.attempt = tool_calls.attempt \
      WHERE tool_calls.installation = $1 AND tool_calls.state = 'waiting' AND tool_calls.decide_by > $2 \
@@ -50,6 +58,8 @@ const WAITING: &str = "SELECT tool_calls.* FROM tool_calls JOIN runs ON runs.run
 pub enum ToolVerdict {
     /// The call may run.
     Approve,
+    /// The call may run, and its agent may run the same command from now on without asking.
+    ApproveAlways,
     /// The call may not run.
     Deny {
         /// Reason, which the agent is given.
@@ -80,6 +90,9 @@ pub enum DecideError {
     /// The call does not wait: it was decided, or never needed an approval.
     #[error("call {} of run {} does not wait for a decision: it is {}{}", .0.call, .0.run_id, .0.state.word(), reason(.0))]
     NotWaiting(Box<StoredToolCall>),
+    /// The command cannot be allowed for good. Nothing is decided.
+    #[error("the command cannot be allowed for good: {0}; approve it once")]
+    NotForGood(InvalidValue),
     /// The run, or the attempt that made the call, has ended.
     #[error("run {run_id} has ended, or was started anew: its call {id} never runs")]
     RunEnded {
@@ -98,6 +111,7 @@ impl Coded for DecideError {
         match self {
             Self::Unknown { .. } => Code::CallUnknown,
             Self::NotWaiting(_) => Code::CallNotWaiting,
+            Self::NotForGood(_) => Code::InvalidRequest,
             Self::RunEnded { .. } => Code::CallRunEnded,
             Self::Store(error) => error.code(),
         }
@@ -144,6 +158,9 @@ impl Store {
         let decided = self.retry_unless_done(async || {
             let mut tx = self.begin().await?;
             let decided = self.decide(&mut tx, run, call_id, decision).await?;
+            if let Err(DecideError::NotForGood(_)) = &decided {
+                return Ok(decided); // without a commit
+            }
             tx.finish(ACTION, decided).await
         });
         decided.await?
@@ -173,12 +190,65 @@ impl Store {
         } else {
             tx.decide(&call, decision).await?
         };
+        if is_decided
+            && decision.verdict == ToolVerdict::ApproveAlways
+            && let Err(fault) = self.allow_for_good(tx, &call).await?
+        {
+            return Ok(Err(DecideError::NotForGood(fault)));
+        }
         let before = call.state;
         let after = self.tool_call_to_decide(tx, &run.run_id, call_id).await?.unwrap_or(call);
         if after.state != before {
             tx.report_tool_call(&after, None).await?;
         }
         Ok(if is_decided { Ok(after) } else { Err(DecideError::NotWaiting(Box::new(after))) })
+    }
+
+    /// Allows the command of a gateway's request from now on.
+    async fn allow_for_good(
+        &self,
+        tx: &mut Tx,
+        call: &StoredToolCall,
+    ) -> Result<Result<(), InvalidValue>, Error> {
+        let Some((key, command)) = call.gateway.as_ref().zip(call.command()) else {
+            return Ok(Err("only commands of gateways' agents are".into()));
+        };
+        if HIDDEN.iter().any(|mark| command.contains(mark)) {
+            return Ok(Err("the gateway hides a part of it".into()));
+        }
+        let command = match AllowedCommand::parse(&command) {
+            Ok(command) => command,
+            Err(fault) => return Ok(Err(fault)),
+        };
+        let is_allowed = self.allow_gateway_command(tx, key, &command).await?;
+        Ok(if is_allowed {
+            Ok(())
+        } else {
+            Err("its agent was not made here, or has 200 such commands".into())
+        })
+    }
+
+    /// Ends the requests of gateways that a run has left open: nothing waits for them any more. One that the gateway may have
+    /// been told of is of unknown outcome.
+    pub async fn close_gateway_calls(&self, run_id: &RunId) -> Result<(), Error> {
+        self.write(async |mut tx| {
+            let denied = sqlx::query(CLOSE)
+                .bind(ToolCallMove::Withdraw.target().word())
+                .bind(ToolCode::Cancelled.word())
+                .bind("the turn ended before a person decided, and nothing ran")
+                .bind(tx.now)
+                .bind(self.installation.as_str())
+                .bind(run_id.as_str());
+            let mut rows = denied.fetch_all(tx.connection()).await.map_err(failed(ACTION))?;
+            let lost = sqlx::query(CLOSE_BEGUN).bind(ToolCallMove::Lose.target().word());
+            let lost = lost.bind(self.installation.as_str()).bind(run_id.as_str());
+            rows.extend(lost.fetch_all(tx.connection()).await.map_err(failed(ACTION))?);
+            for row in &rows {
+                tx.report_tool_call(&StoredToolCall::read(row)?, None).await?;
+            }
+            tx.commit(ACTION).await
+        })
+        .await
     }
 
     /// Denies the call of this process, unless a person has approved it meanwhile: no person decided in time. Returns
@@ -336,7 +406,7 @@ impl Tx {
     /// Stores a decision about `call`. Returns whether the call still waited.
     async fn decide(&mut self, call: &StoredToolCall, decision: &ToolDecision) -> Result<bool, Error> {
         let (step, denial) = match &decision.verdict {
-            ToolVerdict::Approve => (ToolCallMove::Approve, None),
+            ToolVerdict::Approve | ToolVerdict::ApproveAlways => (ToolCallMove::Approve, None),
             ToolVerdict::Deny { reason } => {
                 let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
                 let message = format!("a person denied the call, and nothing ran{reason}");

@@ -120,7 +120,6 @@ impl ChatBody {
     pub(super) fn order(self, caller: &Caller) -> Result<ChatOrder, Error> {
         let agent_id = agent_id(self.graph_name.as_deref())?;
         caller.may_run(&agent_id)?;
-        caller.may_choose_gateway_agent(self.gateway_agent.as_ref())?;
         let model = self.model.as_deref().map(ModelName::parse).transpose();
         let model = model.map_err(|error| Error::Invalid(format!("`model`: {error}")))?;
         let question = self.question()?;
@@ -143,7 +142,7 @@ impl ChatBody {
             account: caller.account().clone(),
             correlation: caller.correlation(Some(thread.clone())),
             agent_id,
-            gateway_agent: self.gateway_agent,
+            gateway_agent: caller.gateway_agent_order(self.gateway_agent)?,
             model,
             image: None,
             limits: caller.limits(),

@@ -84,10 +84,10 @@ pub(crate) async fn explain(
     let key = found.key(&agent)?;
     let read = timeout(READ_TIMEOUT, managed::read_config(&settings, found.id, found.gateway)).await;
     let late = || Err(ErrorText(format!("it did not answer within {} s", READ_TIMEOUT.as_secs())));
-    let ReadConfig { config, source } = read
+    let read: ReadConfig = read
         .unwrap_or_else(|_elapsed| late())
         .map_err(|ErrorText(why)| Error::GatewayUnavailable { gateway: found.id.clone(), why })?;
-    let explained = runner_gateways::explain(found.id.as_str(), found.gateway, &config, &key.agent);
+    let explained = runner_gateways::explain(found.id.as_str(), found.gateway, &read, &key.agent);
     let Explanation { sandbox, workspace, tools } = explained.ok_or(Error::Route)?;
     Ok(json_response(&ExplanationView {
         gateway: key.gateway.to_string(),
@@ -95,7 +95,7 @@ pub(crate) async fn explain(
         is_sandboxed: sandbox.is_on(),
         sandbox: sandbox.words(),
         workspace,
-        source: match source {
+        source: match read.source {
             ConfigSource::Gateway => "gateway",
             ConfigSource::File => "file",
         },

@@ -110,7 +110,7 @@ impl CompletionBody {
             correlation: caller.correlation(None),
             agent_id,
             model: None,
-            gateway_agent: None,
+            gateway_agent: caller.gateway_agent_order(None)?,
             image: None,
             limits: caller.limits(),
             priority: Priority::default(),

@@ -121,7 +121,6 @@ impl OrderBody {
             None => AgentId::parse(DEFAULT_AGENT).map_err(|_never| Error::Internal)?,
         };
         caller.may_run(&agent_id)?;
-        caller.may_choose_gateway_agent(self.gateway_agent.as_ref())?;
         let thread = self.state_key.as_ref().map(|key| read_thread_key(key.as_str())).transpose();
         let thread = thread.map_err(|error| Error::Invalid(format!("`stateKey`: {error}")))?;
         Ok(RunOrder {
@@ -129,7 +128,7 @@ impl OrderBody {
             account: caller.account_of_order(self.account)?,
             correlation: caller.correlation(thread.clone()),
             agent_id,
-            gateway_agent: self.gateway_agent,
+            gateway_agent: caller.gateway_agent_order(self.gateway_agent)?,
             model: self.model,
             image: None,
             limits: self.limits.read()?.tightest(caller.limits()),

@@ -3,7 +3,10 @@
 use std::time::Instant;
 
 use platform_core::{event::AgentEvent, id::RunId};
-use platform_runtime::settings::{Agent, Execution, Protocol, Stream};
+use platform_runtime::{
+    report,
+    settings::{Agent, Execution, Protocol, Stream},
+};
 use tokio::sync::{SemaphorePermit, mpsc};
 use tokio_util::sync::CancellationToken;
 
@@ -72,6 +75,14 @@ impl<'r> RunContext<'r> {
             // The semaphore is never closed.
             permit = self.engine.starts.acquire() => Ok(permit.ok()),
             () = self.cancel.cancelled() => Err(Error::Cancelled),
+        }
+    }
+
+    /// Ends the requests for approvals that a turn has left open: nothing waits for them any more.
+    pub(super) async fn close_gateway_calls(&self) {
+        if let Err(error) = self.engine.store.close_gateway_calls(self.run_id()).await {
+            let error = report::chain(&error);
+            tracing::warn!(run = %self.run_id(), error, "requests for approvals not closed");
         }
     }
 

@@ -43,6 +43,7 @@ impl<'r> RunExecutor<'r> {
                 }
                 Execution::Gateway => {
                     let outcome = Box::pin(self.run_turn()).await;
+                    self.ctx.close_gateway_calls().await;
                     RunEnd::without_container(outcome.map_or_else(|error| Err(error.into()), Into::into))
                 }
             },

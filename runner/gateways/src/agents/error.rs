@@ -1,20 +1,17 @@
 //! Names the reasons why a gateway does not get an agent. People read them beside the agent.
 
-use platform_core::id::{GatewayAgentId, GatewayId};
+use platform_core::id::GatewayAgentId;
 
 use crate::managed;
 
 /// Reason why a step failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ApplyError {
-    /// The managed gateway does not run.
-    #[error("the gateway is down: start it with `sluice gateway up {0}`")]
-    Down(GatewayId),
-    /// The managed gateway cannot be given its configuration.
-    #[error(transparent)]
+    /// The managed gateway cannot be given its configuration. Only what a person can act on is told: causes name files.
+    #[error("{}", told(.0))]
     Managed(#[from] managed::Error),
     /// The gateway cannot be reached.
-    #[error(transparent)]
+    #[error("the gateway does not answer: `sluice gateway check` says what it lacks")]
     Unreachable(#[from] crate::Error),
     /// The gateway refused a call, or did not answer it.
     #[error(transparent)]
@@ -43,6 +40,9 @@ pub(super) enum ApplyError {
         /// Id that was wanted.
         wanted: GatewayAgentId,
     },
+    /// The gateway has an agent of this id that was not made here.
+    #[error("the gateway has an agent `{0}` that was not made here: choose a name with another id")]
+    Foreign(GatewayAgentId),
     /// The version cannot create agents.
     #[error(
         "OpenClaw {version} creates no agents on request: add `{agent}` to `agents.list` of its configuration, or update it"
@@ -61,4 +61,12 @@ pub(super) enum ApplyError {
     /// Another client changed the same settings again and again.
     #[error("another client changes the gateway's settings at the same time: it is tried again")]
     Contended,
+}
+
+/// Returns what people are told of a managed gateway's error.
+fn told(error: &managed::Error) -> String {
+    match error {
+        managed::Error::Down(_) | managed::Error::NeedsRestart { .. } => error.to_string(),
+        _ => "the gateway cannot be given its configuration: the log of `sluice up` has the cause".to_owned(),
+    }
 }

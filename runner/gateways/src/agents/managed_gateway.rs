@@ -6,13 +6,16 @@ use gateway_bridge::Gateway;
 use platform_core::{id::GatewayId, json::Raw};
 use platform_runtime::poll::poll;
 use runner_model::behaviour::BehaviourFile;
-use runner_store::{Error as StoreError, GatewayAgent, NewGatewayAgent};
+use runner_store::{Error as StoreError, GatewayAgent};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::{AgentApplier, AgentStep, ApplyError};
-use crate::managed::{ManagedGateway, StartResult};
+use crate::{
+    GatewayPool,
+    managed::{self, ManagedGateway},
+};
 
 /// Longest wait until a running gateway has taken a new file. OpenClaw 2026.9.6 takes 0.8 s.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -22,6 +25,7 @@ const TAKE_INTERVAL: Duration = Duration::from_millis(200);
 /// Agents of a managed gateway.
 pub(super) struct ManagedAgents<'a> {
     pub(super) applier: &'a AgentApplier<'a>,
+    pub(super) pool: &'a GatewayPool,
     pub(super) id: &'a GatewayId,
     pub(super) stored: &'a [GatewayAgent],
 }
@@ -55,41 +59,35 @@ impl ManagedAgents<'_> {
         for agent in &changed {
             self.applier.begin(agent, AgentStep::Configuration).await?;
         }
-        let gateway = match self.configure().await {
-            Ok(gateway) => gateway,
-            Err(error) => {
-                for agent in &changed {
-                    self.applier.fail(agent, AgentStep::Configuration, &error).await?;
-                }
-                return Ok(());
-            }
-        };
+        let configured = self.configure().await;
         for agent in changed {
-            if agent.removed.is_none() {
-                self.applier.begin(agent, AgentStep::Files).await?;
-                if let Err(error) = self.applier.write_files(&gateway, agent).await? {
-                    self.applier.fail(agent, AgentStep::Files, &error).await?;
-                    continue;
+            match &configured {
+                // The file of a gateway that is down is written at its start, without removed agents.
+                Err(ApplyError::Managed(managed::Error::Down(_))) if agent.removed.is_some() => {
+                    self.applier.finish(agent).await?;
                 }
+                Err(error) => self.applier.fail(agent, AgentStep::Configuration, error).await?,
+                Ok(_) if agent.removed.is_some() => self.applier.finish(agent).await?,
+                Ok(gateway) => self.write_files(gateway, agent).await?,
             }
-            self.applier.finish(agent).await?;
         }
         Ok(())
     }
 
+    async fn write_files(&self, gateway: &Gateway, agent: &GatewayAgent) -> Result<(), StoreError> {
+        self.applier.begin(agent, AgentStep::Files).await?;
+        match self.applier.write_files(gateway, agent).await? {
+            Ok(()) => self.applier.finish(agent).await,
+            Err(error) => self.applier.fail(agent, AgentStep::Files, &error).await,
+        }
+    }
+
     /// Writes the file, waits until the gateway has taken it, and returns the connection.
     async fn configure(&self) -> Result<Gateway, ApplyError> {
-        let managed = ManagedGateway::open(self.applier.settings, self.id).await?;
-        if !managed.is_running().await? {
-            return Err(ApplyError::Down(self.id.clone()));
-        }
-        let agents = live_agents(self.stored);
-        let result = managed.up(&agents, &|_progress| {}).await?;
-        if matches!(result, StartResult::Started | StartResult::Restarted(_)) {
-            managed.until_ready().await?;
-        }
-        let (gateway, _hello) = self.applier.pool.named(self.id.as_str())?.connected().await?;
-        let written = managed.written_config().map(|config| config["agents"]["entries"].clone());
+        let managed = ManagedGateway::open(&self.applier.settings, self.id).await?;
+        let mut written = managed.reload(self.applier.store).await?;
+        let written = written["agents"]["entries"].take();
+        let (gateway, _hello) = self.pool.named(self.id.as_str())?.connected().await?;
         let mut last = None;
         let taken = timeout(TAKE_TIMEOUT, async {
             let mut ask = async || -> Result<Option<()>, gateway_bridge::Error> {
@@ -99,8 +97,7 @@ impl ManagedAgents<'_> {
                 let has = state.runtime_config.and_then(|config| config.read::<Value>().ok());
                 let has = has.unwrap_or_default()["agents"]["entries"].take();
                 let acts_by_it = state.config_revision_hash == state.applied_config_hash;
-                let is_read = written.as_ref().is_some_and(|written| has_agents(&has, written));
-                Ok((is_read && acts_by_it).then_some(()))
+                Ok((has_agents(&has, &written) && acts_by_it).then_some(()))
             };
             poll(TAKE_INTERVAL, async || ask().await.transpose()).await
         })
@@ -113,12 +110,6 @@ impl ManagedAgents<'_> {
         }
         Ok(gateway)
     }
-}
-
-/// Returns the agents that a gateway should have: all but those that are being removed.
-#[must_use]
-pub fn live_agents(stored: &[GatewayAgent]) -> Vec<NewGatewayAgent> {
-    stored.iter().filter(|agent| agent.removed.is_none()).map(|stored| stored.agent.clone()).collect()
 }
 
 /// Returns whether a gateway that has the agents `has` has all of `written` and no others. It may say more of each.

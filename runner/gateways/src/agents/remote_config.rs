@@ -7,6 +7,8 @@ use serde_json::{Value, json};
 
 /// Groups of tools that capabilities take away.
 const GROUPS: [&str; 3] = ["group:runtime", "group:web", "group:fs"];
+/// Tool that starts sub-agents.
+const SPAWN: &str = "sessions_spawn";
 /// Text in place of what a gateway does not show.
 const REDACTED: &str = "__OPENCLAW_REDACTED__";
 
@@ -17,14 +19,16 @@ pub(super) struct ConfigChange {
     pub(super) replaced: Vec<String>,
 }
 
-/// Returns whether the configuration has an agent with this id.
-pub(super) fn has_agent(config: &Value, agent: &GatewayAgentId) -> bool {
+/// Returns the directory of an agent, if the entry names one; `None` if the configuration has no such agent.
+pub(super) fn workspace_of<'c>(config: &'c Value, agent: &GatewayAgentId) -> Option<Option<&'c str>> {
     let named = config.pointer("/agents/entries").and_then(|entries| entries.get(agent.as_str()));
-    named.is_some() || position(config, agent).is_some()
+    let listed = || position(config, agent).map(|at| &config["agents"]["list"][at]);
+    let entry = named.or_else(listed)?;
+    Some(entry.get("workspace").and_then(Value::as_str))
 }
 
 /// Returns the directory for the files of a new agent: beside the gateway's configuration at `path`, where it keeps its
-/// state. `None` if that is no absolute path.
+/// state. `None` unless that is an absolute path.
 pub(super) fn workspace(path: &str, agent: &GatewayAgentId) -> Option<String> {
     let is_plain = !path.chars().any(char::is_control) && !path.split('/').any(|part| part == "..");
     let (state, _file) = path.strip_prefix('/').filter(|_| is_plain)?.rsplit_once('/')?;
@@ -103,6 +107,13 @@ pub(super) fn approvals_with(
     (changed != *file).then_some(changed)
 }
 
+/// Returns `file` without the approvals of an agent; `None` if it has none.
+pub(super) fn approvals_without(file: &Value, id: &GatewayAgentId) -> Option<Value> {
+    let mut changed = file.clone();
+    changed.get_mut("agents")?.as_object_mut()?.remove(id.as_str())?;
+    Some(changed)
+}
+
 /// Returns the denied tools of an agent: those that are no group of capabilities stay.
 fn denied(entry: &Value, capabilities: &Capabilities) -> Value {
     let off = [
@@ -111,9 +122,12 @@ fn denied(entry: &Value, capabilities: &Capabilities) -> Value {
         capabilities.files == Switch::Off,
     ];
     let own = entry.pointer("/tools/deny").and_then(Value::as_array).into_iter().flatten();
-    let kept = own.filter(|name| !GROUPS.iter().any(|group| *name == group)).cloned();
+    let kept: Vec<_> = own.filter(|name| !GROUPS.iter().any(|group| *name == group)).cloned().collect();
+    // A sub-agent's requests name a session of no run, so no person could be asked.
+    let asks = capabilities.commands == CommandMode::Ask && !kept.contains(&SPAWN.into());
+    let spawn = asks.then(|| Value::from(SPAWN));
     let groups = GROUPS.into_iter().zip(off).filter(|(_, is_off)| *is_off).map(|(group, _)| group.into());
-    kept.chain(groups).collect()
+    kept.into_iter().chain(spawn).chain(groups).collect()
 }
 
 fn position(config: &Value, agent: &GatewayAgentId) -> Option<usize> {
@@ -209,5 +223,7 @@ mod tests {
         let own = json!({ "security": "full", "ask": "always", "askFallback": "deny" });
         assert_eq!(changed["agents"], json!({ "main": { "security": "deny" }, "bot": own }));
         assert_eq!(approvals_with(&changed, &bot.key.agent, &bot.settings.capabilities), None);
+        assert_eq!(approvals_without(&changed, &bot.key.agent), Some(file.clone()));
+        assert_eq!(approvals_without(&file, &bot.key.agent), None);
     }
 }

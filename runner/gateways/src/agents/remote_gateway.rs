@@ -4,6 +4,7 @@
 
 use gateway_bridge::{Code, Error as BridgeError, Gateway, Generation, Hello};
 use platform_core::{id::GatewayId, json::Raw};
+use platform_runtime::settings;
 use runner_store::{Error as StoreError, GatewayAgent, NewGatewayAgent};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use super::{
     AgentApplier, AgentStep, ApplyError,
     remote_config::{self, ConfigChange},
 };
-use crate::EffectiveCapabilities;
+use crate::{EffectiveCapabilities, GatewayPool};
 
 /// Number of tries of a change, while other clients change the same.
 const TRIES: usize = 5;
@@ -20,14 +21,18 @@ const TRIES: usize = 5;
 /// Agents of a gateway elsewhere.
 pub(super) struct RemoteAgents<'a> {
     pub(super) applier: &'a AgentApplier<'a>,
+    pub(super) pool: &'a GatewayPool,
     pub(super) id: &'a GatewayId,
+    pub(super) gateway: &'a settings::Gateway,
     pub(super) stored: &'a [GatewayAgent],
 }
 
 /// Connection to a gateway elsewhere.
-struct Connected {
+struct Connected<'a> {
     gateway: Gateway,
     hello: Hello,
+    /// Provider through which it calls models.
+    provider: &'a str,
 }
 
 /// Answer to `config.get`, as far as changes need it.
@@ -85,18 +90,22 @@ impl RemoteAgents<'_> {
         Ok(())
     }
 
-    async fn connect(&self) -> Result<Connected, ApplyError> {
-        let (gateway, hello) = self.applier.pool.named(self.id.as_str())?.connected().await?;
-        let connected = Connected { gateway, hello };
-        let repaired = connected.repair().await?;
+    async fn connect(&self) -> Result<Connected<'_>, ApplyError> {
+        let (gateway, hello) = self.pool.named(self.id.as_str())?.connected().await?;
+        Ok(Connected { gateway, hello, provider: &self.gateway.provider })
+    }
+
+    /// Gives agents in OpenClaw's own containers all their tools, where their list is empty by mistake.
+    pub(super) async fn repair(&self) -> Result<(), ApplyError> {
+        let repaired = self.connect().await?.repair().await?;
         if !repaired.is_empty() {
             let agents = repaired.join(", ");
             tracing::warn!(gateway = %self.id, agents, "empty tools of containers repaired: they are [\"*\"] now");
         }
-        Ok(connected)
+        Ok(())
     }
 
-    async fn apply_one(&self, connected: &Connected, stored: &GatewayAgent) -> Result<(), StoreError> {
+    async fn apply_one(&self, connected: &Connected<'_>, stored: &GatewayAgent) -> Result<(), StoreError> {
         let agent = &self.allowed(stored);
         if stored.removed.is_some() {
             return match connected.delete(agent).await {
@@ -114,6 +123,9 @@ impl RemoteAgents<'_> {
             if let Err(error) = taken {
                 return self.applier.fail(stored, step, &error).await;
             }
+            if let (AgentStep::Agent, Ok(Some(workspace))) = (step, connected.workspace(agent).await) {
+                self.applier.store.store_gateway_agent_workspace(&agent.key, &workspace).await?;
+            }
         }
         self.applier.begin(stored, AgentStep::Files).await?;
         match self.applier.write_files(&connected.gateway, stored).await? {
@@ -127,18 +139,16 @@ impl RemoteAgents<'_> {
     /// Returns the agent with what the policy of its gateway allows.
     fn allowed(&self, stored: &GatewayAgent) -> NewGatewayAgent {
         let mut agent = stored.agent.clone();
-        if let Some(gateway) = self.applier.settings.gateways.get(self.id) {
-            let wanted = &mut agent.settings.capabilities;
-            let effective = EffectiveCapabilities::of(self.id.as_str(), gateway, wanted);
-            wanted.commands = effective.commands.value;
-            wanted.web = effective.web.value;
-            wanted.files = effective.files.value;
-        }
+        let wanted = &mut agent.settings.capabilities;
+        let effective = EffectiveCapabilities::of(self.id.as_str(), self.gateway, wanted);
+        wanted.commands = effective.commands.value;
+        wanted.web = effective.web.value;
+        wanted.files = effective.files.value;
         agent
     }
 }
 
-impl Connected {
+impl Connected<'_> {
     /// Returns the configuration.
     async fn config(&self) -> Result<ReadConfig, ApplyError> {
         let method = "config.get";
@@ -182,53 +192,84 @@ impl Connected {
     async fn create_or_rename(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
         let ReadConfig { config, path, .. } = self.config().await?;
         let id = &agent.key.agent;
-        let settings = &agent.settings;
-        if remote_config::has_agent(&config, id) {
-            if self.hello.has("agents.update") {
-                let model = settings.model.as_ref();
-                let params = json!({ "agentId": id, "name": settings.name, "model": model });
-                self.gateway.call("agents.update", params).await?;
-            }
-            return Ok(());
-        }
-        if !self.hello.has("agents.create") {
-            let version = self.hello.version.as_str().to_owned();
-            return Err(ApplyError::CreatesNone { version, agent: id.clone() });
-        }
-        let method = "agents.create";
         let workspace = path.as_deref().and_then(|path| remote_config::workspace(path, id));
         let workspace = workspace.ok_or(ApplyError::Answer { method: "config.get" })?;
-        let params = json!({ "name": settings.name, "workspace": workspace });
-        let answer = self.gateway.call(method, params).await?;
-        let created: CreateAnswer = answer.read().map_err(|_error| ApplyError::Answer { method })?;
-        if created.agent_id != id.as_str() {
-            return Err(ApplyError::OtherId { given: created.agent_id, wanted: id.clone() });
+        let has_create = self.hello.has("agents.create");
+        match remote_config::workspace_of(&config, id) {
+            // An earlier try has created it.
+            Some(own) if own == Some(&workspace) => self.update(agent).await,
+            Some(_) if has_create => Err(ApplyError::Foreign(id.clone())),
+            // An older version creates none: its operator has described the agent.
+            Some(_) => Ok(()),
+            None if has_create => self.create(agent, &workspace).await,
+            None => {
+                let version = self.hello.version.as_str().to_owned();
+                Err(ApplyError::CreatesNone { version, agent: id.clone() })
+            }
         }
+    }
+
+    async fn update(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
+        let model = self.model(agent);
+        let params = json!({ "agentId": agent.key.agent, "name": agent.settings.name, "model": model });
+        self.gateway.call("agents.update", params).await?;
         Ok(())
     }
 
-    async fn delete(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
+    /// Returns the agent's model, as the gateway names it.
+    fn model(&self, agent: &NewGatewayAgent) -> Option<String> {
+        agent.settings.model.as_ref().map(|model| format!("{}/{model}", self.provider))
+    }
+
+    /// Returns the directory of the agent's files, if the configuration names one.
+    async fn workspace(&self, agent: &NewGatewayAgent) -> Result<Option<String>, ApplyError> {
         let ReadConfig { config, .. } = self.config().await?;
-        let is_there = remote_config::has_agent(&config, &agent.key.agent);
-        if is_there && self.hello.has("agents.delete") {
-            // Files of the agent stay: they may be all that is left of its work.
-            let params = json!({ "agentId": agent.key.agent, "deleteFiles": false });
+        Ok(remote_config::workspace_of(&config, &agent.key.agent).flatten().map(str::to_owned))
+    }
+
+    async fn create(&self, agent: &NewGatewayAgent, workspace: &str) -> Result<(), ApplyError> {
+        let method = "agents.create";
+        let mut params = json!({ "name": agent.settings.name, "workspace": workspace });
+        if let Some(model) = self.model(agent) {
+            params["model"] = model.into();
+        }
+        let answer = self.gateway.call(method, params).await?;
+        let created: CreateAnswer = answer.read().map_err(|_error| ApplyError::Answer { method })?;
+        if created.agent_id == agent.key.agent.as_str() {
+            return Ok(());
+        }
+        Err(ApplyError::OtherId { given: created.agent_id, wanted: agent.key.agent.clone() })
+    }
+
+    /// Deletes an agent that was made here, with its approvals. Its files stay: they may be all that is left of its work.
+    async fn delete(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
+        let ReadConfig { config, path, .. } = self.config().await?;
+        let id = &agent.key.agent;
+        let workspace = path.as_deref().and_then(|path| remote_config::workspace(path, id));
+        let is_own =
+            workspace.is_some() && remote_config::workspace_of(&config, id) == Some(workspace.as_deref());
+        if is_own && self.hello.has("agents.delete") {
+            let params = json!({ "agentId": id, "deleteFiles": false });
             self.gateway.call("agents.delete", params).await?;
         }
-        Ok(())
+        self.change_approvals(|file| remote_config::approvals_without(file, id)).await
     }
 
     async fn set_approvals(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
+        let capabilities = &agent.settings.capabilities;
+        self.change_approvals(|file| remote_config::approvals_with(file, &agent.key.agent, capabilities))
+            .await
+    }
+
+    /// Changes the approvals as `find` says, again while another client is faster.
+    async fn change_approvals(&self, find: impl Fn(&Value) -> Option<Value>) -> Result<(), ApplyError> {
         let method = "exec.approvals.get";
         for _ in 0..TRIES {
             let answer = self.gateway.call(method, json!({})).await?;
             let unreadable = ApplyError::Answer { method };
             let read: ApprovalsAnswer<'_> = answer.read().map_err(|_error| ApplyError::Answer { method })?;
             let file: Value = read.file.and_then(|file| file.read().ok()).ok_or(unreadable)?;
-            let capabilities = &agent.settings.capabilities;
-            let Some(changed) = remote_config::approvals_with(&file, &agent.key.agent, capabilities) else {
-                return Ok(());
-            };
+            let Some(changed) = find(&file) else { return Ok(()) };
             let params = json!({ "file": changed, "baseHash": read.hash });
             match self.gateway.call("exec.approvals.set", params).await {
                 Err(error) if is_conflict(&error) => {}

@@ -8,7 +8,13 @@ use platform_core::id::GatewayAgentId;
 use platform_runtime::settings::Gateway;
 use serde_json::Value;
 
-use crate::{managed, tool_groups};
+use crate::{
+    managed::{self, ReadConfig},
+    tool_groups,
+};
+
+/// Tools that OpenClaw's own containers lack by default.
+const DENIED_IN_CONTAINERS: [&str; 4] = ["browser", "canvas", "cron", "gateway"];
 
 /// Directories and tools of an agent, with the reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,21 +143,25 @@ struct AgentConfig<'c> {
     gateway_id: &'c str,
     gateway: &'c Gateway,
     config: &'c Value,
+    /// Approvals of commands beside the configuration; null if unknown.
+    approvals: &'c Value,
     agent: &'c str,
     /// Entry of the agent.
     entry: &'c Value,
 }
 
-/// Explains what `agent` may do in a gateway that has the configuration `config`; `None` if the gateway has no such agent.
+/// Explains what `agent` may do in a gateway with the configuration in `read`; `None` if the gateway has no such agent.
 #[must_use]
 pub fn explain(
     gateway_id: &str,
     gateway: &Gateway,
-    config: &Value,
+    read: &ReadConfig,
     agent: &GatewayAgentId,
 ) -> Option<Explanation> {
+    let config = &read.config;
     let entry = entry_of(config, agent.as_str())?;
-    let agent = AgentConfig { gateway_id, gateway, config, agent: agent.as_str(), entry };
+    let approvals = read.approvals.as_ref().unwrap_or(&Value::Null);
+    let agent = AgentConfig { gateway_id, gateway, config, approvals, agent: agent.as_str(), entry };
     let sandbox = agent.sandbox();
     let workspace = agent.setting(&["workspace"]).and_then(Value::as_str).unwrap_or("its default").to_owned();
     let tools = tool_groups::tools().map(|tool| agent.explain(tool, &sandbox)).collect();
@@ -272,6 +282,13 @@ impl AgentConfig<'_> {
         if listed(tools, "deny", tool).is_some() {
             return Some(denied("its containers' list denies it", setting("deny")));
         }
+        let lists = tools.is_some_and(|tools| tools.get("allow").is_some() || tools.get("deny").is_some());
+        if !lists && DENIED_IN_CONTAINERS.contains(&tool) {
+            return Some(denied(
+                "OpenClaw's containers lack it unless a list says otherwise",
+                setting("allow"),
+            ));
+        }
         let allowed = tools.and_then(|tools| tools.get("allow")).and_then(Value::as_array)?;
         let reason = match allowed.is_empty() {
             true => "its containers' list is empty, which leaves `image` alone",
@@ -295,13 +312,32 @@ impl AgentConfig<'_> {
             let setting = Some(format!("{}.tools.exec.{name}", self.place()));
             Some(ToolExplanation { tool, verdict, layer: Layer::Approvals, reason, setting })
         };
+        let stored = &self.approvals["agents"][self.agent];
+        match (stored["security"].as_str(), stored["ask"].as_str()) {
+            (Some("deny"), _) => return self.by_approvals(tool, ToolAccess::Denied),
+            (_, Some("always")) => return self.by_approvals(tool, ToolAccess::Asks),
+            _ => {}
+        }
         match (value("security").as_deref(), value("ask").as_deref()) {
             (Some("deny"), _) => explained(ToolAccess::Denied, "commands are refused".to_owned(), "security"),
+            // Every command is on the list of all, so none is missed.
+            (Some("full"), Some("on-miss")) => None,
             (_, Some(ask @ ("always" | "on-miss"))) => {
                 explained(ToolAccess::Asks, format!("a person decides about commands ({ask})"), "ask")
             }
             _ => None,
         }
+    }
+
+    /// Explains what the gateway's approvals, beside its configuration, say about commands.
+    fn by_approvals(&self, tool: &'static str, verdict: ToolAccess) -> Option<ToolExplanation> {
+        let reason = match verdict {
+            ToolAccess::Denied => "the gateway's approvals refuse its commands",
+            _ => "the gateway's approvals have a person decide about its commands",
+        };
+        let setting = format!("commands of {} (sluice gateway agents set --commands)", self.agent);
+        let reason = reason.to_owned();
+        Some(ToolExplanation { tool, verdict, layer: Layer::Approvals, reason, setting: Some(setting) })
     }
 
     /// Returns the path of the agent's entry in the configuration.

@@ -4,6 +4,7 @@ use platform_runtime::{config::Sources, settings::Settings};
 use serde_json::json;
 
 use super::*;
+use crate::managed::ConfigSource;
 
 fn gateway(toml: &str) -> Gateway {
     let text = format!("[proxy]\nlisten = '127.0.0.1:1'\n[gateways.g]\n{toml}\n");
@@ -17,7 +18,9 @@ const ELSEWHERE: &str = "url = 'ws://127.0.0.1:2'\ntoken_file = '/t'\naccount = 
 /// Returns the verdict about `tool`, its layer and its setting, for the agent `bot`.
 fn verdict(toml: &str, config: &Value, tool: &str) -> (&'static str, &'static str, String) {
     let bot = GatewayAgentId::parse("bot").unwrap();
-    let explained = explain("g", &gateway(toml), config, &bot).unwrap();
+    let approvals = config.get("approvals").cloned();
+    let read = ReadConfig { config: config.clone(), approvals, source: ConfigSource::Gateway };
+    let explained = explain("g", &gateway(toml), &read, &bot).unwrap();
     let found = explained.tools.into_iter().find(|explained| explained.tool == tool).unwrap();
     (found.verdict.word(), found.layer.name(), found.setting.unwrap_or_default())
 }
@@ -92,6 +95,21 @@ fn containers_and_approvals_are_layers() {
         ),
         (
             ELSEWHERE,
+            sandboxed(json!({ "sandbox": { "mode": "all" } })),
+            "browser",
+            ["denied", "sandbox tools", "agents.entries.bot.tools.sandbox.tools.allow"],
+        ),
+        (
+            ELSEWHERE,
+            json!({
+                "agents": { "entries": { "bot": {} } },
+                "approvals": { "agents": { "bot": { "security": "full", "ask": "always" } } },
+            }),
+            "exec",
+            ["asks", "approvals", "commands of bot (sluice gateway agents set --commands)"],
+        ),
+        (
+            ELSEWHERE,
             config(json!({}), json!({ "exec": { "security": "deny" } })),
             "exec",
             ["denied", "approvals", "agents.entries.bot.tools.exec.security"],
@@ -106,9 +124,10 @@ fn directories_and_containers_are_said() {
         "entries": { "bot": { "workspace": "/w/bot" }, "main": {} },
     } });
     let bot = GatewayAgentId::parse("bot").unwrap();
-    let explained = explain("g", &gateway(ELSEWHERE), &config, &bot).unwrap();
+    let read = ReadConfig { config, approvals: None, source: ConfigSource::Gateway };
+    let explained = explain("g", &gateway(ELSEWHERE), &read, &bot).unwrap();
     assert_eq!(explained.sandbox, Sandbox::NonMain(WorkspaceAccess::Whole));
     assert_eq!(explained.workspace, "/w/bot");
     let unknown = GatewayAgentId::parse("none").unwrap();
-    assert_eq!(explain("g", &gateway(ELSEWHERE), &config, &unknown), None);
+    assert_eq!(explain("g", &gateway(ELSEWHERE), &read, &unknown), None);
 }

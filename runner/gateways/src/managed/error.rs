@@ -16,6 +16,20 @@ use super::{Finding, lifecycle::START_TIMEOUT};
 /// Reason why a gateway is not in the requested state.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The gateway does not run.
+    #[error("the gateway is down: start it with `sluice gateway up {0}`")]
+    Down(GatewayId),
+    /// The gateway differs from its settings in what it takes at its start alone.
+    #[error("its settings differ in {}: restart it with `sluice gateway up {id}`", changed.join(", "))]
+    NeedsRestart {
+        /// The gateway.
+        id: GatewayId,
+        /// Paths of the settings.
+        changed: Vec<String>,
+    },
+    /// The agents that people made cannot be read.
+    #[error(transparent)]
+    Store(#[from] runner_store::Error),
     /// No gateway of this name is configured.
     #[error(transparent)]
     Unknown(#[from] NoGateway),
@@ -101,7 +115,9 @@ impl Coded for Error {
     fn code(&self) -> Code {
         match self {
             Self::Unknown(_) | Self::Elsewhere { .. } => Code::GatewayMisused,
-            Self::Unsafe { .. } | Self::Full { .. } => Code::GatewayRefused,
+            Self::Unsafe { .. } | Self::Full { .. } | Self::NeedsRestart { .. } => Code::GatewayRefused,
+            Self::Down(_) => Code::GatewayUnavailable,
+            Self::Store(error) => error.code(),
             Self::Disk(_) | Self::Docker(_) | Self::DataPlane(_) | Self::NoModel(_) => {
                 Code::GatewayUnavailable
             }

@@ -93,8 +93,8 @@ pub async fn check(settings: &Settings, id: &GatewayId, gateway: &Gateway) -> Ve
     found.extend(check_secrets(gateway, &paths));
     let reported = if reached { Some(query_config(settings, id).await) } else { None };
     let (config, hello) = match reported {
-        Some(Ok(Reported { config: Ok(config), hello })) => (config, Some(hello)),
-        Some(Ok(Reported { config: Err(ErrorText(why)), hello })) => {
+        Some(Ok(Reported { config: Ok(config), hello, .. })) => (config, Some(hello)),
+        Some(Ok(Reported { config: Err(ErrorText(why)), hello, .. })) => {
             found.push(Finding::Unknown(why));
             (written, Some(hello))
         }
@@ -145,6 +145,8 @@ fn check_secrets(gateway: &Gateway, paths: &GatewayPaths) -> Vec<Finding> {
 struct Reported {
     /// Configuration that the gateway reports, if its version can; or the reason why it did not answer.
     config: Result<Option<Value>, ErrorText>,
+    /// Approvals of commands, if the gateway reports them.
+    approvals: Option<Value>,
     hello: Hello,
 }
 
@@ -158,6 +160,13 @@ struct ConfigAnswer<'a> {
     resolved: Option<Raw<'a>>,
     #[serde(borrow)]
     config: Option<Raw<'a>>,
+}
+
+/// Answer to `exec.approvals.get`.
+#[derive(Deserialize)]
+struct ApprovalsAnswer<'a> {
+    #[serde(borrow)]
+    file: Option<Raw<'a>>,
 }
 
 impl ConfigAnswer<'_> {
@@ -182,6 +191,8 @@ pub enum ConfigSource {
 pub struct ReadConfig {
     /// The configuration.
     pub config: Value,
+    /// Approvals of commands, which a gateway elsewhere keeps beside its configuration.
+    pub approvals: Option<Value>,
     /// Place where it was read.
     pub source: ConfigSource,
 }
@@ -195,17 +206,21 @@ pub async fn read_config(
     id: &GatewayId,
     gateway: &Gateway,
 ) -> Result<ReadConfig, ErrorText> {
+    let mut approvals = None;
     let asked = match state(settings, id, gateway).await {
-        Ok(State::Up) => query_config(settings, id).await.and_then(|reported| reported.config),
+        Ok(State::Up) => query_config(settings, id).await.and_then(|reported| {
+            approvals = reported.approvals;
+            reported.config
+        }),
         Ok(State::Starting | State::Down) => Ok(None),
         Err(error) => Err(ErrorText::of(&error)),
     };
     if let Ok(Some(config)) = asked {
-        return Ok(ReadConfig { config, source: ConfigSource::Gateway });
+        return Ok(ReadConfig { config, approvals, source: ConfigSource::Gateway });
     }
     let written = Files { paths: &GatewayPaths::of(settings, id, gateway) }.config();
     match (written.filter(|_| gateway.is_managed()), asked) {
-        (Some(config), _) => Ok(ReadConfig { config, source: ConfigSource::File }),
+        (Some(config), _) => Ok(ReadConfig { config, approvals: None, source: ConfigSource::File }),
         (None, Err(why)) => Err(why),
         (None, Ok(_)) if gateway.is_managed() => {
             Err(ErrorText(format!("it has never run here: `sluice gateway up {id}`")))
@@ -220,6 +235,10 @@ async fn query_config(settings: &Settings, id: &GatewayId) -> Result<Reported, E
     let connection = pool.named(id.as_str()).map_err(|error| ErrorText::of(&error))?;
     let (gateway, hello) = connection.connected().await.map_err(|error| ErrorText::of(&error))?;
     let answer = timeout(CONFIG_TIMEOUT, gateway.call("config.get", json!({}))).await;
+    let approvals = timeout(CONFIG_TIMEOUT, gateway.call("exec.approvals.get", json!({}))).await;
+    let approvals = approvals.ok().and_then(Result::ok).and_then(|answer| {
+        answer.read::<ApprovalsAnswer<'_>>().ok().and_then(|answer| answer.file?.read().ok())
+    });
     gateway.close().await;
     let config = match answer {
         Err(_late) => Err(ErrorText(format!(
@@ -229,7 +248,7 @@ async fn query_config(settings: &Settings, id: &GatewayId) -> Result<Reported, E
         Ok(Err(error)) => Err(ErrorText::of(&error)),
         Ok(Ok(answer)) => Ok(answer.read::<ConfigAnswer<'_>>().ok().and_then(|answer| answer.config())),
     };
-    Ok(Reported { config, hello })
+    Ok(Reported { config, approvals, hello })
 }
 
 fn check_attribution(gateway: &Gateway, hello: &Hello) -> Vec<Finding> {

@@ -10,9 +10,14 @@ use platform_core::{
     control::{GatewayListener, UpstreamHealth},
     name::{SANDBOX_UID, label},
 };
-use platform_runtime::{lock::Lock, poll::poll, report, settings::Attribution};
-use runner_docker::GatewayContainer;
-use runner_store::NewGatewayAgent;
+use platform_runtime::{
+    lock::Lock,
+    poll::poll,
+    report,
+    settings::{Attribution, Gateway},
+};
+use runner_docker::{GatewayContainer, GatewaySpec};
+use runner_store::{NewGatewayAgent, Store};
 use serde_json::{Value, json};
 
 use super::{
@@ -23,6 +28,7 @@ use super::{
     gateway::ManagedGateway,
     probe::{self, ProbeAnswer},
     setup,
+    spec::Setup,
 };
 use crate::SOCKET;
 
@@ -32,9 +38,8 @@ pub(super) const START_TIMEOUT: Duration = Duration::from_secs(180);
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Number of slots for each active session: the slot of a cancelled run is in quarantine for minutes.
 const SLOTS_PER_SESSION: usize = 4;
-/// Settings that a running gateway takes from its file, in less than a second (measured with OpenClaw 2026.9.6). It takes
-/// others, too; those are of the gateway as a whole, and a restart shows that it starts with them.
-const RELOADED: &str = "config.agents.entries.";
+/// Settings that a running gateway takes from its file, in less than a second (measured with OpenClaw 2026.9.6).
+const RELOADED: [&str; 2] = ["config.agents.entries.", "config.models.providers."];
 /// Number of lines of its output that are shown when it does not start.
 const TAIL_LINES: u32 = 20;
 
@@ -69,46 +74,49 @@ pub enum KeptData {
     Nothing,
 }
 
+/// Setup of a gateway as it should be: of its container, and its configuration.
+struct GatewayPlan {
+    setup: Setup,
+    config: Value,
+    spec: GatewaySpec,
+}
+
+impl GatewayPlan {
+    fn write(&self, files: &Files<'_>, gateway: &Gateway) -> Result<(), Error> {
+        files.write_setup(&self.setup, &self.config, &gateway.provider)
+    }
+}
+
+/// Returns whether a running gateway takes all of these settings from its file.
+fn are_reloaded(differences: &[String]) -> bool {
+    differences.iter().all(|path| is_reloaded(path))
+}
+
+fn is_reloaded(path: &str) -> bool {
+    RELOADED.iter().any(|taken| path.starts_with(taken))
+}
+
 impl ManagedGateway<'_> {
-    /// Starts the gateway as it is configured now. Does nothing if it runs with this configuration. Only one process at
-    /// a time acts on a gateway. Not cancel safe: a repeated call continues. `agents` are those that people made.
+    /// Starts the gateway as it is configured now, with the agents that people made. Does nothing if it runs with this
+    /// configuration. Only one process at a time acts on a gateway. Not cancel safe: a repeated call continues.
     pub async fn up(
         &self,
-        agents: &[NewGatewayAgent],
+        store: &Store,
         on_progress: &dyn Fn(StartProgress<'_>),
     ) -> Result<StartResult, Error> {
         let _lock = self.lock(on_progress).await?;
-        let image = self.docker.image(&self.gateway.managed.image).await?;
         let files = Files { paths: &self.paths };
-        files.prepare()?;
-        let config = self.config(&files, agents).await?;
-        let findings = check::check_config(self.gateway, &config);
-        if !findings.is_empty() {
-            return Err(Error::Unsafe { id: self.id.clone(), findings });
-        }
-        let listener = GatewayListener { peer_uid: SANDBOX_UID, socket_dir: files.listener_dir()? };
-        let socket = self.data_plane.open_gateway(self.id, &listener).await?;
-        let setup = self.setup(image, socket);
-        let new_setup = json!({ "container": setup, "config": config });
-        let name = setup::name(&new_setup);
-        let spec = self.spec(setup.clone(), name.clone());
+        let plan = self.plan(&files, store).await?;
         // Known before a gateway is stopped that would not start again.
-        self.docker.volumes(&spec.volumes).await?;
+        self.docker.volumes(&plan.spec.volumes).await?;
         let result = match self.docker.gateway(&self.container_name()).await? {
             Some(found) if found.is_running => {
-                let old_setup = json!({ "container": files.setup(), "config": files.config() });
-                let old_name = found.labels.get(label::SETUP);
-                let is_changed = old_name != Some(&name);
-                let mut differences =
-                    if is_changed { setup::differences(&old_setup, &new_setup) } else { Vec::new() };
-                differences
-                    .extend(self.changed_settings(&found).unwrap_or_else(|| vec!["setup.json".to_owned()]));
-                differences.extend(found.networks.iter().map(|network| format!("network {network}")));
+                let differences = self.differences(&files, &plan, &found);
                 if differences.is_empty() {
                     return Ok(StartResult::Unchanged);
                 }
-                if differences.iter().all(|path| path.starts_with(RELOADED)) {
-                    files.write_setup(&setup, &config, &self.gateway.provider)?;
+                if are_reloaded(&differences) {
+                    plan.write(&files, self.gateway)?;
                     return Ok(StartResult::Reloaded(differences));
                 }
                 on_progress(StartProgress::Stopping(&differences, self.drain()));
@@ -121,13 +129,63 @@ impl ManagedGateway<'_> {
             }
             None => StartResult::Started,
         };
-        files.write_setup(&setup, &config, &self.gateway.provider)?;
+        plan.write(&files, self.gateway)?;
         self.disk().prepare().await?;
         if let Some(exceeded) = self.disk().exceeded().await? {
             return Err(Error::Full { id: self.id.clone(), exceeded, state: self.paths.state() });
         }
-        self.docker.start_gateway(&spec).await?;
+        self.docker.start_gateway(&plan.spec).await?;
         Ok(result)
+    }
+
+    /// Writes the configuration of a gateway that runs, with the agents that people made, and returns it. Restarts nothing:
+    /// what the gateway does not take while it runs is an error.
+    pub(crate) async fn reload(&self, store: &Store) -> Result<Value, Error> {
+        let _lock = self.lock(&|_progress| {}).await?;
+        let files = Files { paths: &self.paths };
+        let found = self.docker.gateway(&self.container_name()).await?.filter(|found| found.is_running);
+        let found = found.ok_or_else(|| Error::Down(self.id.clone()))?;
+        let plan = self.plan(&files, store).await?;
+        let differences = self.differences(&files, &plan, &found);
+        if !are_reloaded(&differences) {
+            let changed = differences.into_iter().filter(|path| !is_reloaded(path)).collect();
+            return Err(Error::NeedsRestart { id: self.id.clone(), changed });
+        }
+        if !differences.is_empty() {
+            plan.write(&files, self.gateway)?;
+        }
+        Ok(plan.config)
+    }
+
+    /// Returns what the gateway should be now. The lock is held, so that no other process writes older agents meanwhile.
+    async fn plan(&self, files: &Files<'_>, store: &Store) -> Result<GatewayPlan, Error> {
+        let image = self.docker.image(&self.gateway.managed.image).await?;
+        files.prepare()?;
+        let made = store.gateway_agents(self.id).await?;
+        let made: Vec<_> =
+            made.into_iter().filter(|made| made.removed.is_none()).map(|made| made.agent).collect();
+        let config = self.config(files, &made).await?;
+        let findings = check::check_config(self.gateway, &config);
+        if !findings.is_empty() {
+            return Err(Error::Unsafe { id: self.id.clone(), findings });
+        }
+        let listener = GatewayListener { peer_uid: SANDBOX_UID, socket_dir: files.listener_dir()? };
+        let socket = self.data_plane.open_gateway(self.id, &listener).await?;
+        let setup = self.setup(image, socket);
+        let name = setup::name(&json!({ "container": setup, "config": config }));
+        let spec = self.spec(setup.clone(), name);
+        Ok(GatewayPlan { setup, config, spec })
+    }
+
+    /// Returns where its container, or its files, differ from `plan`. The files count, and not the name that the container
+    /// was given at its start: a running gateway has read them since.
+    fn differences(&self, files: &Files<'_>, plan: &GatewayPlan, found: &GatewayContainer) -> Vec<String> {
+        let written = json!({ "container": files.setup(), "config": files.config() });
+        let planned = json!({ "container": plan.setup, "config": plan.config });
+        let mut differences = setup::differences(&written, &planned);
+        differences.extend(self.changed_settings(found).unwrap_or_else(|| vec!["setup.json".to_owned()]));
+        differences.extend(found.networks.iter().map(|network| format!("network {network}")));
+        differences
     }
 
     /// Keeps other processes from creating or ending the gateway, as long as the returned lock exists. The lock is
@@ -206,11 +264,6 @@ impl ManagedGateway<'_> {
         Ok(self.docker.gateway(&self.container_name()).await?)
     }
 
-    /// Returns whether its container runs.
-    pub async fn is_running(&self) -> Result<bool, Error> {
-        Ok(self.container().await?.is_some_and(|found| found.is_running))
-    }
-
     /// Returns the settings in which `found`, its container, differs from its setup; `None` if the setup is not known
     /// any more.
     pub(super) fn changed_settings(&self, found: &GatewayContainer) -> Option<Vec<String>> {
@@ -225,7 +278,7 @@ impl ManagedGateway<'_> {
     }
 
     /// Returns the configuration that its container has.
-    pub(crate) fn written_config(&self) -> Option<Value> {
+    pub(super) fn written_config(&self) -> Option<Value> {
         Files { paths: &self.paths }.config()
     }
 

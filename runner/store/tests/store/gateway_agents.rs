@@ -24,7 +24,7 @@ crate::on_both!(
     agents_are_backed_up,
 );
 
-fn key(agent: &str) -> GatewayAgentKey {
+pub(crate) fn key(agent: &str) -> GatewayAgentKey {
     GatewayAgentKey { gateway: GatewayId::parse("g").unwrap(), agent: GatewayAgentId::parse(agent).unwrap() }
 }
 
@@ -90,7 +90,8 @@ async fn a_step_is_known_until_it_is_applied(database: Database) {
     let agent = added(&store, "Bot").await;
     let gateway = key("bot").gateway;
     assert_eq!(store.gateways_with_changed_agents().await.unwrap(), slice::from_ref(&gateway));
-    store.store_gateway_agent_step(&key("bot"), "configuration", Some("it is down")).await.unwrap();
+    store.store_gateway_agent_step(&key("bot"), 1, "configuration", Some("it is down")).await.unwrap();
+    store.store_gateway_agent_step(&key("bot"), 7, "files", Some("of another revision")).await.unwrap();
     let stored = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
     assert_eq!(
         (stored.step.as_deref(), stored.problem.as_deref()),
@@ -108,16 +109,17 @@ async fn a_step_is_known_until_it_is_applied(database: Database) {
 
 async fn allowing_a_command_applies_nothing(database: Database) {
     let store = database.open().await;
-    added(&store, "Bot").await;
+    let mut settings = added(&store, "Bot").await.agent.settings;
     store.store_gateway_agent_applied(&key("bot"), 1).await.unwrap();
     let command = AllowedCommand::parse("make test").unwrap();
-    for _ in 0..2 {
-        assert!(store.allow_gateway_command(&key("bot"), &command).await.unwrap());
-    }
+    settings.capabilities.allowed_commands = [command].into();
+    store.change_gateway_agent(&key("bot"), 1, &settings).await.unwrap();
     let stored = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
     assert_eq!((stored.revision, stored.is_applied()), (2, true));
-    assert_eq!(stored.agent.settings.capabilities.allowed_commands, [command.clone()].into());
-    assert!(!store.allow_gateway_command(&key("none"), &command).await.unwrap());
+    // The control: its gateway has to take any other change.
+    settings.capabilities.commands = CommandMode::Ask;
+    store.change_gateway_agent(&key("bot"), 2, &settings).await.unwrap();
+    assert!(!store.gateway_agent(&key("bot")).await.unwrap().unwrap().is_applied());
 }
 
 async fn a_removed_agent_stays_until_it_is_gone(database: Database) {

@@ -9,6 +9,7 @@ use runner_store::{
 
 use crate::{
     database::{Database, cancelled, eventually, id},
+    gateway_agents,
     runs::ordered,
     tool_calls::{done, new},
 };
@@ -23,6 +24,8 @@ crate::on_both!(
     a_call_of_an_ended_run_is_not_decided,
     waiting_calls_are_listed_within_accounts,
     a_forgotten_run_keeps_no_arguments,
+    a_command_is_allowed_for_good_by_its_approval,
+    a_runs_end_closes_requests_of_gateways,
 );
 
 const LONG: Millis = Millis::seconds(600);
@@ -203,4 +206,62 @@ async fn a_forgotten_run_keeps_no_arguments(database: Database) {
     store.step(&token, &Transition::Withdraw(cancelled()).into()).await.unwrap();
     store.forget_run(&id("r1"), &AccountScope::All).await.unwrap();
     assert_eq!(stored(&store).await.args, None);
+}
+
+/// Orders run `r1`, and stores that a gateway asks whether its agent may run `command`.
+async fn asking(store: &Store, command: &str) -> NewToolCall {
+    ordered(store, "r1").await;
+    store.add_gateway_agent(&gateway_agents::new("Bot"), 9).await.unwrap();
+    let call = NewToolCall { gateway: Some(gateway_agents::key("bot")), ..new("r1", "c1") };
+    let args = serde_json::json!({ "command": command }).to_string();
+    store.propose_tool_call(&call, &ApprovalWait { args, timeout: LONG }).await.unwrap();
+    call
+}
+
+async fn allowed(store: &Store) -> Vec<String> {
+    let bot = store.gateway_agent(&gateway_agents::key("bot")).await.unwrap().unwrap();
+    bot.agent.settings.capabilities.allowed_commands.into_iter().map(String::from).collect()
+}
+
+/// A rule comes with the decision, or not at all.
+async fn a_command_is_allowed_for_good_by_its_approval(database: Database) {
+    let store = database.open().await;
+    let always = ToolDecision { verdict: ToolVerdict::ApproveAlways, by: "uid:7".to_owned() };
+    let call = asking(&store, "curl -H 'Authorization: ***'").await;
+    let run = run(&store).await;
+    let refused = store.decide_tool_call(&run, &call.call, &always).await.unwrap_err();
+    assert!(matches!(refused, DecideError::NotForGood(_)), "{refused:?}");
+    assert_eq!((stored(&store).await.state, allowed(&store).await), (ToolCallState::Waiting, vec![]));
+
+    store.decide_tool_call(&run, &call.call, &denial("b")).await.unwrap();
+    let late = store.decide_tool_call(&run, &call.call, &always).await.unwrap_err();
+    assert!(matches!(late, DecideError::NotWaiting(_)), "{late:?}");
+
+    let args = r#"{"command":"make test"}"#.to_owned();
+    let second = NewToolCall { id: "c2".to_owned(), call: "c2".to_owned(), ..call };
+    store.propose_tool_call(&second, &ApprovalWait { args, timeout: LONG }).await.unwrap();
+    store.decide_tool_call(&run, "c2", &always).await.unwrap();
+    assert_eq!(allowed(&store).await, ["make test"]);
+    // A call of a host tool has no such rule.
+    let tool = new("r1", "c3");
+    store.propose_tool_call(&tool, &wait(LONG)).await.unwrap();
+    let refused = store.decide_tool_call(&run, &tool.call, &always).await.unwrap_err();
+    assert!(matches!(refused, DecideError::NotForGood(_)), "{refused:?}");
+}
+
+async fn a_runs_end_closes_requests_of_gateways(database: Database) {
+    let store = database.open().await;
+    let call = asking(&store, "ls").await;
+    // What another process leaves is denied, but for a gateway's request: the next worker goes on with it.
+    assert_eq!(store.settle_abandoned_tool_calls("next").await.unwrap(), []);
+    let begun = NewToolCall { id: "c2".to_owned(), call: "c2".to_owned(), ..call };
+    store.propose_tool_call(&begun, &wait(LONG)).await.unwrap();
+    store.decide_tool_call(&run(&store).await, "c2", &approval("a")).await.unwrap();
+    assert!(store.begin_approved_tool_call(&begun).await.unwrap());
+    let tool = new("r1", "c3");
+    store.propose_tool_call(&tool, &wait(LONG)).await.unwrap();
+    store.close_gateway_calls(&id("r1")).await.unwrap();
+    let states = store.tool_call_counts(&id("r1")).await.unwrap();
+    let expected = [ToolCallState::Denied, ToolCallState::Unknown, ToolCallState::Waiting];
+    assert_eq!(states.into_iter().map(|(state, _)| state).collect::<Vec<_>>(), expected);
 }

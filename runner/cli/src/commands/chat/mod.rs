@@ -24,6 +24,7 @@ use runner_audit::advice;
 use runner_control_client::DataPlane;
 use runner_engine::{
     context::EngineHandles,
+    gateway_agent_choice::GatewayAgentOrder,
     relay::{OrderSource, RepoChoice},
     run_order::{OrderLimits, OrderedAgent, RunOrder},
     run_request::Keep,
@@ -218,7 +219,7 @@ impl Chat<'_> {
             question,
             thread: Some(ThreadOrder { busy: WhenBusy::Refuse, ..ThreadOrder::behind(self.thread.clone()) }),
             repo: RepoChoice { source: OrderSource::Shell, ..RepoChoice::default() },
-            gateway_agent: None,
+            gateway_agent: GatewayAgentOrder::Unnamed,
             host_tools: None,
             keep: Keep::Nothing,
             hash: None,

@@ -72,13 +72,12 @@ pub(super) async fn explain(context: &Context, arguments: Arguments) -> Result<E
     };
     let (id, gateway) = settings.gateway(id)?;
     let read = managed::read_config(settings, id, gateway).await;
-    let ReadConfig { config, source } =
-        read.map_err(|ErrorText(why)| NotExplained::Unread { id: id.clone(), why })?;
+    let read: ReadConfig = read.map_err(|ErrorText(why)| NotExplained::Unread { id: id.clone(), why })?;
     let agent = arguments.agent;
-    let explained = explain_agent(id.as_str(), gateway, &config, &agent);
+    let explained = explain_agent(id.as_str(), gateway, &read, &agent);
     let explained =
         explained.ok_or_else(|| NotExplained::Unknown { gateway: id.clone(), agent: agent.clone() })?;
-    let source = match source {
+    let source = match read.source {
         ConfigSource::Gateway => "gateway",
         ConfigSource::File => "file",
     };

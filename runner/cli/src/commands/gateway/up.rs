@@ -7,10 +7,7 @@ use std::{
 };
 
 use platform_core::id::GatewayId;
-use runner_gateways::{
-    agents::live_agents,
-    managed::{KeptData, ManagedGateway, StartProgress, StartResult},
-};
+use runner_gateways::managed::{KeptData, ManagedGateway, StartProgress, StartResult};
 use serde_json::json;
 use tokio::time::interval;
 
@@ -54,8 +51,8 @@ pub(super) async fn up(context: &Context, arguments: UpArguments) -> Result<Exit
         }
         StartProgress::Stopping(..) => {}
     };
-    let made = context.store().await?.gateway_agents(id).await?;
-    let result = managed.up(&live_agents(&made), &on_progress).await?;
+    let store = context.store().await?;
+    let result = managed.up(&store, &on_progress).await?;
     let ready_after = if arguments.wait { Some(until_ready(&managed, id).await?) } else { None };
     let mut out = io::stdout();
     let (word, changed) = match &result {

@@ -51,7 +51,7 @@ pub(super) async fn read_order(
         account: arguments.account,
         correlation: Correlation { user: arguments.user, ..Correlation::default() },
         agent_id: arguments.agent,
-        gateway_agent: arguments.gateway_agent,
+        gateway_agent: arguments.gateway_agent.into(),
         model: arguments.model,
         image: arguments.image,
         priority: arguments.priority,

@@ -1,21 +1,17 @@
 //! Implements `sluice tools pending`, `approve` and `deny`: decisions about calls that wait for a person.
 
-use std::{
-    fmt::Display,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use platform_core::{
     code::{Code, Coded},
     id::RunId,
 };
 use platform_runtime::terminal;
-use runner_model::gateway_agent::AllowedCommand;
 use runner_store::{AccountScope, DecideError, StoredToolCall, ToolDecision, ToolVerdict};
 use serde_json::json;
 
 use super::{
-    super::{error::Misused, run_reference::RunReference, table::Table, times::format_span},
+    super::{run_reference::RunReference, table::Table, times::format_span},
     Context, Error, Exit,
 };
 
@@ -106,10 +102,8 @@ fn in_words(calls: &[StoredToolCall]) -> String {
 
 pub(super) async fn approve(context: &Context, arguments: ApproveArguments) -> Result<Exit, Error> {
     let ApproveArguments { call, always, json } = arguments;
-    if always {
-        allow_for_good(context, &call).await?;
-    }
-    let (run_id, decided) = decide(context, &call, ToolVerdict::Approve).await?;
+    let verdict = if always { ToolVerdict::ApproveAlways } else { ToolVerdict::Approve };
+    let (run_id, decided) = decide(context, &call, verdict).await?;
     let next = format!("approved; how it ends: sluice tools explain {run_id}");
     print(&decided, if json { OutputForm::Json } else { OutputForm::Text(next) })
 }
@@ -119,25 +113,6 @@ pub(super) async fn deny(context: &Context, arguments: DenyArguments) -> Result<
     let (run_id, decided) = decide(context, &call, ToolVerdict::Deny { reason }).await?;
     let next = format!("denied, and nothing ran; the run goes on: sluice runs cancel {run_id} ends it");
     print(&decided, if json { OutputForm::Json } else { OutputForm::Text(next) })
-}
-
-/// Allows the command of a waiting call for good.
-async fn allow_for_good(context: &Context, call: &WaitingCall) -> Result<(), Error> {
-    let store = context.store().await?;
-    let run_id = call.run.in_store(&store).await?;
-    let waiting = store.waiting_tool_calls_of(&run_id).await?;
-    // What no longer waits is refused by the decision itself.
-    let Some(waiting) = waiting.into_iter().find(|waiting| waiting.call == call.call) else { return Ok(()) };
-    let Some((key, command)) = waiting.gateway.as_ref().zip(waiting.command()) else {
-        return Err(Misused("--always is for commands of gateways' agents: leave it out".to_owned()).into());
-    };
-    let refused = |fault: &dyn Display| Misused(format!("--always: {fault}"));
-    let command = AllowedCommand::parse(&command).map_err(|fault| refused(&fault))?;
-    if store.allow_gateway_command(key, &command).await? {
-        return Ok(());
-    }
-    let full = format!("{key} was not made by `sluice gateway agents add`, or has 200 such commands");
-    Err(refused(&full).into())
 }
 
 async fn decide(

@@ -146,7 +146,7 @@ impl Observation {
             () = traces::export_during(queues.export, store, Some(data_plane), work) => {}
             () = observer.metrics.query_store(store) => {}
             () = Box::pin(managed::monitor(settings)) => {}
-            never = Box::pin(agents::apply_changes(settings, store)) => match never {},
+            never = Box::pin(agents::apply_changes(|| current.get(), store)) => match never {},
             () = Box::pin(runner_repos::monitor(settings)) => {}
             never = Box::pin(receipts.run()) => match never {},
             never = Box::pin(floors.run()) => match never {},

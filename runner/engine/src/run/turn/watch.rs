@@ -73,7 +73,6 @@ impl<'r> RunExecutor<'r> {
         let outcome = async {
             let ObservedEnd { ending, killed_by } =
                 Box::pin(self.follow_turn(sent.running, deadline, &approvals)).await?;
-            approvals.close().await;
             let may_settle = killed_by.is_none() && may_have_calls(&ending, sent.slot);
             if may_settle && self.await_settled(&activity, deadline).await == Settled::Yes {
                 self.return_slot(sent.slot).await;

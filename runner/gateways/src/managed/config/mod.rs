@@ -147,7 +147,9 @@ fn made_entry(gateway: &Gateway, agent: &NewGatewayAgent) -> Value {
         ("group:web", capabilities.web == Switch::Off),
         ("group:fs", capabilities.files == Switch::Off),
     ];
-    let denied: Vec<_> = groups.into_iter().filter_map(|(group, is_off)| is_off.then_some(group)).collect();
+    let groups = groups.into_iter().chain([("sessions_spawn", capabilities.commands == CommandMode::Ask)]);
+    // A sub-agent's requests name a session of no run, so no person could be asked.
+    let denied: Vec<_> = groups.filter_map(|(group, is_off)| is_off.then_some(group)).collect();
     let mut tools = json!({ "deny": denied });
     if capabilities.commands == CommandMode::Ask {
         tools["exec"] = json!({ "security": "full", "ask": "always" });

@@ -1,0 +1,177 @@
+//! Reads requests for approvals as a gateway describes them. Pure.
+//!
+//! OpenClaw sends a text for people, not the command itself. It hides what looks like a secret, and cuts what is long
+//! (measured with OpenClaw 2026.9.6).
+
+use platform_core::json::{Raw, RawBuf};
+use runner_model::gateway_agent::AllowedCommand;
+use runner_store::UnixMillis;
+use serde::Deserialize;
+use serde_json::json;
+use sha2::{Digest, Sha256};
+
+/// Longest id of a request.
+const MAX_ID: usize = 128;
+/// Largest command that a person is asked about.
+const MAX_COMMAND: usize = 32 << 10;
+/// Most requests that are read from one list.
+const MAX_LISTED: usize = 1000;
+/// Marks of a text that OpenClaw has cut, or left out.
+const CUT: [&str; 2] = ["…[truncated]", "full text suppressed]"];
+/// Marks of parts that OpenClaw has hidden.
+const HIDDEN: [&str; 2] = ["***", "…"];
+
+/// Request for an approval.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ApprovalRequest {
+    id: String,
+    request: RequestedCommand,
+    expires_at_ms: Option<i64>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestedCommand {
+    command: String,
+    cwd: Option<String>,
+    host: Option<String>,
+    node_id: Option<String>,
+    env_keys: Option<Vec<String>>,
+    warning_text: Option<String>,
+    session_key: Option<String>,
+}
+
+/// Reads a list of requests. One that cannot be read hides no other.
+pub(super) fn read_list(answer: &RawBuf) -> Vec<ApprovalRequest> {
+    let listed: Vec<Raw<'_>> = answer.read().unwrap_or_default();
+    listed.into_iter().take(MAX_LISTED).filter_map(|one| one.read().ok()).filter(is_named).collect()
+}
+
+/// Reads one request.
+pub(super) fn read_one(payload: &RawBuf) -> Option<ApprovalRequest> {
+    payload.read().ok().filter(is_named)
+}
+
+/// Returns whether the id is one that a person can name in a command.
+fn is_named(request: &ApprovalRequest) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    (1..=MAX_ID).contains(&request.id.len()) && request.id.bytes().all(is_plain)
+}
+
+impl ApprovalRequest {
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(super) fn session(&self) -> Option<&str> {
+        self.request.session_key.as_deref()
+    }
+
+    pub(super) fn directory(&self) -> Option<&str> {
+        self.request.cwd.as_deref()
+    }
+
+    /// Returns the time at which the gateway ends the request itself.
+    pub(super) fn expires(&self) -> Option<UnixMillis> {
+        self.expires_at_ms.map(UnixMillis)
+    }
+
+    /// Returns whether a person sees all of the command, but for what looks like a secret.
+    pub(super) fn is_whole(&self) -> bool {
+        let command = &self.request.command;
+        command.len() <= MAX_COMMAND && !CUT.iter().any(|mark| command.contains(mark))
+    }
+
+    /// Returns the command if it is what a rule could name: nothing of it is hidden, and it runs at the gateway itself, without
+    /// an environment of the model's choice.
+    pub(super) fn plain_command(&self) -> Option<AllowedCommand> {
+        let RequestedCommand { command, env_keys, node_id, host, .. } = &self.request;
+        let is_plain = self.is_whole()
+            && env_keys.as_ref().is_none_or(Vec::is_empty)
+            && node_id.is_none()
+            && matches!(host.as_deref(), None | Some("gateway"))
+            && !HIDDEN.iter().any(|mark| command.contains(mark));
+        AllowedCommand::parse(command).ok().filter(|_| is_plain)
+    }
+
+    /// Returns what a person decides about, as JSON, with at most `max` bytes of the command.
+    pub(super) fn shown(&self, max: usize) -> String {
+        let RequestedCommand { command, cwd, host, node_id, env_keys, warning_text, .. } = &self.request;
+        let kept = &command[..command.floor_char_boundary(max.min(command.len()))];
+        let cut = command.len() - kept.len();
+        let command = if cut == 0 { kept.to_owned() } else { format!("{kept}… [{cut} more bytes]") };
+        let mut shown = json!({ "command": command, "directory": cwd });
+        if max == usize::MAX {
+            shown["environment"] = json!(env_keys.as_deref().unwrap_or_default());
+            shown["host"] = json!(node_id.as_ref().or(host.as_ref()));
+            shown["warning"] = json!(warning_text);
+        }
+        shown.to_string()
+    }
+
+    /// Returns a digest of what a person decides about.
+    pub(super) fn digest(&self) -> String {
+        let digest = Sha256::digest(self.shown(usize::MAX).as_bytes());
+        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use platform_core::json::{self, Bounds};
+    use serde_json::Value;
+
+    use super::*;
+
+    fn raw(value: &Value) -> RawBuf {
+        json::from_str(&value.to_string(), Bounds::of(1 << 20)).unwrap()
+    }
+
+    fn request(more: &Value) -> Option<ApprovalRequest> {
+        let mut request =
+            json!({ "command": "make test", "cwd": "/w", "host": "gateway", "sessionKey": "s" });
+        request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        read_one(&raw(&json!({ "id": "a-1", "request": request, "expiresAtMs": 5 })))
+    }
+
+    #[test]
+    fn only_what_is_seen_whole_is_asked_or_allowed() {
+        for (more, is_whole, is_plain) in [
+            (json!({}), true, true),
+            (json!({ "envKeys": [] }), true, true),
+            (json!({ "envKeys": ["PATH"] }), true, false),
+            (json!({ "nodeId": "n" }), true, false),
+            (json!({ "host": "sandbox" }), true, false),
+            (json!({ "command": "curl -H 'Authorization: ***'" }), true, false),
+            (json!({ "command": "echo sk-abc…xyz" }), true, false),
+            (json!({ "command": "echo a…[truncated]" }), false, false),
+            (
+                json!({ "command": "[exec approval command exceeds display size limit; full text suppressed]" }),
+                false,
+                false,
+            ),
+            (json!({ "command": "x".repeat(MAX_COMMAND + 1) }), false, false),
+        ] {
+            let read = request(&more).unwrap();
+            assert_eq!((read.is_whole(), read.plain_command().is_some()), (is_whole, is_plain), "{more:.80}");
+        }
+        let shown = request(&json!({ "envKeys": ["PATH"], "warningText": "odd" })).unwrap().shown(usize::MAX);
+        assert!(shown.contains("PATH") && shown.contains("odd"), "{shown}");
+        assert_ne!(
+            request(&json!({})).unwrap().digest(),
+            request(&json!({ "envKeys": ["A"] })).unwrap().digest()
+        );
+    }
+
+    #[test]
+    fn one_bad_request_hides_no_other() {
+        let good = json!({ "id": "a", "request": { "command": "ls" } });
+        let list = json!([{ "id": 1 }, good, { "id": "x;y", "request": { "command": "ls" } }, null]);
+        let read = read_list(&raw(&list));
+        assert_eq!(read.iter().map(ApprovalRequest::id).collect::<Vec<_>>(), ["a"]);
+        assert!(read_list(&raw(&json!({}))).is_empty());
+        let long = json!({ "id": "x".repeat(MAX_ID + 1), "request": { "command": "ls" } });
+        assert!(read_one(&raw(&long)).is_none());
+    }
+}
