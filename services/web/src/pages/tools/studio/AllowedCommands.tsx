@@ -16,7 +16,7 @@ export interface AllowedCommandsProps {
 export function AllowedCommands({ commands, isUsed, canForbid, onChange }: AllowedCommandsProps) {
   return (
     <section className="stack" aria-label="Allowed commands">
-      <h3>Allowed commands</h3>
+      <h2>Allowed commands</h2>
       {commands.length === 0 ? (
         <p className="muted">None. To approve a command always, as a card of Approvals offers it, adds it here.</p>
       ) : (
