@@ -276,10 +276,10 @@ codes! {
     GatewayAgentChanged: TryAgain "gateway_agent_changed" 409;
     GatewayAgentFixed: Usage "gateway_agent_fixed" 409;
     GatewayAgentsExhausted: Usage "gateway_agents_exhausted" 409;
-    GatewayMisused: Usage "gateway_failed";
-    GatewayRefused: Failure "gateway_failed";
+    GatewayMisused: Usage "gateway_failed" 409 "gateway_refused";
+    GatewayRefused: Failure "gateway_failed" 409 "gateway_refused";
     GatewayUnavailable: Unavailable "gateway_failed" 503 "gateway_unavailable";
-    GatewayFailed: Internal "gateway_failed";
+    GatewayFailed: Internal "gateway_failed" 502;
 
     // Of operators' commands.
     TokenSecretsUnusable: Usage "token_secrets_unusable";

@@ -83,6 +83,9 @@ pub(super) enum Error {
         "the principal is limited to agents or repositories, and runs of its whole account use connections"
     )]
     LimitedPrincipal,
+    /// A managed gateway cannot be acted on.
+    #[error(transparent)]
+    Gateway(Box<runner_gateways::managed::Error>),
     /// The gateway does not say what it is configured as.
     #[error("gateway {gateway} cannot be asked: {why}")]
     GatewayUnavailable {
@@ -315,6 +318,7 @@ impl Coded for Error {
             Self::SignInLink => Code::LinkInvalid,
             Self::TooManyAttempts { .. } => Code::TooManyAttempts,
             Self::Role { .. } | Self::LimitedPrincipal => Code::Forbidden,
+            Self::Gateway(error) => error.code(),
             Self::GatewayUnavailable { .. } => Code::GatewayUnavailable,
             Self::GatewayAgentExists { .. } => Code::GatewayAgentExists,
             Self::GatewayAgentChanged { .. } => Code::GatewayAgentChanged,

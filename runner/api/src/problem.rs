@@ -190,6 +190,12 @@ problems! {
     PROVIDER_UNAVAILABLE = ProviderUnavailable:
         "the provider of the connection does not answer, or not as it should",
         "send the request again";
+    GATEWAY_REFUSED = GatewayRefused:
+        "the gateway runs elsewhere, its configuration is not safe, or its disk is full; `detail` says which",
+        "correct what `detail` names; `sluice gateway check` says the same";
+    GATEWAY_FAILED = GatewayFailed:
+        "the gateway ended or did not answer, or its files cannot be used",
+        "`sluice gateway logs` shows what it printed";
     GATEWAY_UNAVAILABLE = GatewayUnavailable:
         "the gateway does not answer",
         "send the request again; `sluice gateway check` says what the gateway lacks";

@@ -68,7 +68,7 @@ fn table() -> Vec<Route> {
         service_routes(),
         chat_routes(),
         data_plane_routes(),
-        gateway_agent_routes(),
+        gateway_routes(),
         connection_routes(),
         run_routes(),
     ]
@@ -77,8 +77,8 @@ fn table() -> Vec<Route> {
     .collect()
 }
 
-fn gateway_agent_routes() -> Vec<Route> {
-    use PrincipalRole::{Member, Viewer};
+fn gateway_routes() -> Vec<Route> {
+    use PrincipalRole::{Member, Operator, Viewer};
     const AGENTS: &str = "/api/v1/gateways/{gateway}/agents";
     const AGENT: &str = "/api/v1/gateways/{gateway}/agents/{agent}";
     const FILES: &str = "/api/v1/gateways/{gateway}/agents/{agent}/files";
@@ -86,6 +86,11 @@ fn gateway_agent_routes() -> Vec<Route> {
     const EXPLAIN: &str = "/api/v1/gateways/{gateway}/agents/{agent}/explain";
     use gateways as g;
     vec![
+        guarded("/api/v1/gateways", Viewer, get(g::list, g::list_operation())),
+        guarded("/api/v1/gateways/{gateway}/check", Operator, get(g::check, g::check_operation())),
+        guarded("/api/v1/gateways/{gateway}/start", Operator, post(g::start, g::start_operation())),
+        guarded("/api/v1/gateways/{gateway}/stop", Operator, post(g::stop, g::stop_operation())),
+        guarded("/api/v1/gateways/{gateway}/log", Operator, get(g::show_log, g::show_log_operation())),
         guarded(AGENTS, Viewer, get(g::list_agents, g::list_agents_operation())),
         guarded(AGENTS, Member, post(g::create_agent, g::create_agent_operation())),
         guarded(AGENT, Viewer, get(g::show_agent, g::show_agent_operation())),
@@ -206,12 +211,6 @@ fn data_plane_routes() -> Vec<Route> {
             post(balances::credit, balances::credit_operation()),
         ),
         guarded(FREEZES, Operator, get(freezes::list, freezes::list_operation())),
-        guarded("/api/v1/gateways", Viewer, get(gateways::list, gateways::list_operation())),
-        guarded(
-            "/api/v1/gateways/{gateway}/check",
-            Operator,
-            get(gateways::check, gateways::check_operation()),
-        ),
         guarded("/api/v1/system", Operator, get(system::show, system::show_operation())),
     ];
     others.into_iter().chain(freezes).collect()

@@ -9,8 +9,12 @@ use axum::{
     http::StatusCode,
     response::{IntoResponse, Response},
 };
-use platform_core::id::{GatewayAgentId, GatewayId};
+use platform_core::{
+    control::offers,
+    id::{GatewayAgentId, GatewayId, ModelName},
+};
 use platform_runtime::settings::{Gateway, Settings};
+use runner_engine::agents::fetch_offered_models;
 use runner_gateways::managed;
 use runner_model::gateway_agent::{AgentName, AvatarSeed, Capabilities};
 use runner_store::{
@@ -204,6 +208,9 @@ pub(crate) async fn change(
     if wanted.capabilities.allowed_commands.len() > runner_model::gateway_agent::MAX_ALLOWED_COMMANDS {
         return Err(Error::Invalid("`allowedCommands` has more than 200 commands".to_owned()));
     }
+    if let Some(model) = &wanted.model {
+        check_model(&context, &settings, model).await?;
+    }
     match context.opened().await?.store.change_gateway_agent(&key, base, &wanted).await? {
         GatewayAgentChanged::Changed(changed) => {
             tracing::info!(agent = %key, revision = changed.revision, by = caller.name(), "agent of a gateway changed");
@@ -214,6 +221,19 @@ pub(crate) async fn change(
             Err(Error::GatewayAgentChanged { current: Box::new(current), yours: Box::new(yours) })
         }
         GatewayAgentChanged::Unknown => Err(Error::Route),
+    }
+}
+
+/// Checks that the upstream offers `model`, or the configuration names it. If the upstream says nothing, runs find out.
+async fn check_model(context: &ApiContext, settings: &Settings, model: &ModelName) -> Result<(), Error> {
+    if settings.named_models().any(|named| named == model.as_str()) {
+        return Ok(());
+    }
+    match fetch_offered_models(&context.data_plane).await {
+        Some(offered) if !offers(&offered, model.as_str()) => {
+            Err(Error::Invalid(format!("`model`: the upstream does not offer {model}")))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -4,6 +4,7 @@ mod agent_files;
 mod agent_view;
 mod agents;
 mod explain;
+mod lifecycle;
 
 use std::time::Duration;
 
@@ -49,6 +50,7 @@ pub(crate) use self::{
         show_operation as show_agent_operation,
     },
     explain::{explain as explain_agent, explain_operation as explain_agent_operation},
+    lifecycle::{show_log, show_log_operation, start, start_operation, stop, stop_operation},
 };
 
 /// Longest wait for the state of a gateway.

@@ -19,6 +19,7 @@ use platform_runtime::{
 use runner_docker::{GatewayContainer, GatewaySpec};
 use runner_store::{NewGatewayAgent, Store};
 use serde_json::{Value, json};
+use tokio::time::sleep;
 
 use super::{
     Error, check,
@@ -102,7 +103,7 @@ impl ManagedGateway<'_> {
     pub async fn up(
         &self,
         store: &Store,
-        on_progress: &dyn Fn(StartProgress<'_>),
+        on_progress: &(dyn Fn(StartProgress<'_>) + Sync),
     ) -> Result<StartResult, Error> {
         let _lock = self.lock(on_progress).await?;
         let files = Files { paths: &self.paths };
@@ -190,19 +191,32 @@ impl ManagedGateway<'_> {
 
     /// Keeps other processes from creating or ending the gateway, as long as the returned lock exists. The lock is
     /// released when its process ends.
-    async fn lock(&self, on_progress: &dyn Fn(StartProgress<'_>)) -> Result<Lock, Error> {
+    async fn lock(&self, on_progress: &(dyn Fn(StartProgress<'_>) + Sync)) -> Result<Lock, Error> {
         let files = Files { paths: &self.paths };
         if let Some(lock) = files.lock()? {
             return Ok(lock);
         }
         on_progress(StartProgress::Waiting);
-        poll(POLL_INTERVAL, async || files.lock().transpose()).await
+        loop {
+            sleep(POLL_INTERVAL).await;
+            if let Some(lock) = files.lock()? {
+                return Ok(lock);
+            }
+        }
     }
 
     /// Locks a gateway that has files on this host; `None` if another process holds the lock.
     pub(super) fn try_lock(&self) -> Result<Option<Lock>, Error> {
         let files = Files { paths: &self.paths };
         if self.paths.dir().is_dir() { files.lock() } else { Ok(None) }
+    }
+
+    /// Returns the last `lines` that the gateway has printed.
+    pub async fn log(&self, lines: u32) -> Result<String, Error> {
+        if self.container().await?.is_none() {
+            return Err(Error::Down(self.id.clone()));
+        }
+        Ok(self.docker.tail(&self.container_name(), lines).await?)
     }
 
     /// Waits until the gateway answers; returns how long that took.
@@ -228,7 +242,11 @@ impl ManagedGateway<'_> {
 
     /// Ends the gateway once its sessions have ended, at the latest after its drain timeout. Returns whether it
     /// existed. Only one process at a time acts on a gateway.
-    pub async fn down(&self, kept: KeptData, on_progress: &dyn Fn(StartProgress<'_>)) -> Result<bool, Error> {
+    pub async fn down(
+        &self,
+        kept: KeptData,
+        on_progress: &(dyn Fn(StartProgress<'_>) + Sync),
+    ) -> Result<bool, Error> {
         let _lock = self.lock(on_progress).await?;
         let existed = self.docker.gateway(&self.container_name()).await?.is_some();
         self.end(self.drain()).await?;

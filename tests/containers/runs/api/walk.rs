@@ -33,6 +33,11 @@ const OF_EACH_ACCOUNT: [(&str, u16); 4] = [
     ("/api/v1/repos/{repository}/refresh", 502),
 ];
 
+/// Name of the sample for `{agent}` below a gateway.
+const GATEWAY_AGENT: &str = "agent of a gateway";
+/// Gateway of the owner, which cannot be started.
+const GATEWAY: &str = "\n[gateways.walked]\naccount = 'acct-7'\nimage = 'nowhere:1'\n";
+
 /// Route of the document.
 struct Documented {
     method: Method,
@@ -73,6 +78,9 @@ impl Samples {
         let added = there.world.sluice().run(&unreachable).await;
         assert_eq!(added.code, Some(69), "{added:?}");
         let connection = connection(there).await;
+        let bot = ["gateway", "agents", "add", "walked", "Walked Bot"];
+        let made = there.world.sluice().run(&bot).await;
+        assert_eq!(made.code, Some(0), "{made:?}");
         let samples = [
             ("repository", REPOSITORY),
             ("connection", connection.as_str()),
@@ -84,6 +92,8 @@ impl Samples {
             ("model", "test:sh"),
             ("gateway", "walked"),
             ("agent", "test:sh"),
+            (GATEWAY_AGENT, "walked-bot"),
+            ("file", "AGENTS.md"),
         ];
         Self(samples.map(|(name, sample)| (name, sample.to_owned())).into())
     }
@@ -92,7 +102,8 @@ impl Samples {
     fn path(&self, template: &str) -> String {
         let mut path = template.to_owned();
         for name in placeholders(template) {
-            let sample = self.0.get(name).unwrap_or_else(|| {
+            let is_of_gateway = name == "agent" && template.starts_with("/api/v1/gateways/");
+            let sample = self.0.get(if is_of_gateway { GATEWAY_AGENT } else { name }).unwrap_or_else(|| {
                 panic!("{template}: add an object for `{{{name}}}` to `Samples::of` in {}", file!())
             });
             path = path.replace(&format!("{{{name}}}"), sample);
@@ -214,7 +225,7 @@ async fn end(there: Served) {
 
 #[tokio::test]
 async fn every_guarded_route_demands_its_role() {
-    let there = Served::with("").await;
+    let there = Served::with(GATEWAY).await;
     let owner = there.principal(&["owner", "--account", "acct-7"]).await;
     let samples = Samples::of(&there, &owner).await;
     let mut callers = BTreeMap::new();
@@ -259,7 +270,7 @@ async fn every_guarded_route_demands_its_role() {
 /// A page has to know where its session holds. Only beginning one takes a token.
 #[tokio::test]
 async fn sessions_hold_where_the_document_says() {
-    let there = Served::with("").await;
+    let there = Served::with(GATEWAY).await;
     let owner = there.principal(&["owner", "--account", "acct-7"]).await;
     let samples = Samples::of(&there, &owner).await;
     let viewer = there.of_role("viewer", ACCOUNT, "viewer").await;
@@ -287,7 +298,7 @@ async fn sessions_hold_where_the_document_says() {
 
 #[tokio::test]
 async fn no_route_has_an_object_of_others() {
-    let there = Served::with("").await;
+    let there = Served::with(GATEWAY).await;
     let owner = there.principal(&["owner", "--account", "acct-7"]).await;
     let stranger = there.principal(&["stranger", "--account", "acct-8"]).await;
     let samples = Samples::of(&there, &owner).await;

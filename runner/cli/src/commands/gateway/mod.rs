@@ -3,6 +3,7 @@
 mod agents;
 mod check;
 mod explain;
+mod logs;
 mod ls;
 mod pair;
 mod up;
@@ -56,6 +57,9 @@ Examples:
   sluice gateway explain research-bot
   sluice gateway explain main --gateway coding --json | jq -r '.tools[] | select(.verdict == \"denied\") | .tool, .reason'")]
     Explain(explain::Arguments),
+    /// Show what a gateway that runs here has printed
+    #[command(after_help = "Example:\n  sluice gateway logs coding --lines 50")]
+    Logs(logs::Arguments),
     /// Pair this client with a gateway on another host
     ///
     /// Newer gateways give a token alone no rights to clients on other hosts.
@@ -73,6 +77,7 @@ pub(super) async fn gateway(context: &Context, command: Command) -> Result<Exit,
         Command::Check(arguments) => check::check(context, arguments).await,
         Command::Agents(command) => agents::agents(context, command).await,
         Command::Explain(arguments) => explain::explain(context, arguments).await,
+        Command::Logs(arguments) => logs::logs(context, &arguments).await,
         Command::Pair(arguments) => pair::pair(context, arguments).await,
     }
 }

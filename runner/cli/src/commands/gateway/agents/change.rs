@@ -5,8 +5,11 @@ use std::io::{self, Write};
 use clap::builder::PossibleValuesParser;
 use clap::builder::TypedValueParser;
 use platform_core::id::ModelName;
+use runner_control_client::DataPlane;
 use runner_model::gateway_agent::{AgentName, AllowedCommand, CommandMode, MAX_ALLOWED_COMMANDS, Switch};
 use runner_store::{GatewayAgentChanged, GatewayAgentSettings};
+
+use crate::commands::preflight;
 
 use super::{AgentArguments, AgentError, Context, Error, Exit, found, print_json, wait};
 
@@ -56,6 +59,10 @@ fn states() -> impl TypedValueParser<Value = Switch> {
 pub(super) async fn set(context: &Context, arguments: SetArguments) -> Result<Exit, Error> {
     let SetArguments { agent, wait, json, name, model, commands, web, files, allow, forbid } = arguments;
     let key = found(context, agent)?;
+    if let Some(model) = &model {
+        let data_plane = DataPlane::at(&context.settings.proxy.control_socket());
+        preflight::check_model(&context.settings, &data_plane, model).await?;
+    }
     let store = context.store().await?;
     let stored = store.gateway_agent(&key).await?.filter(|stored| stored.removed.is_none());
     let stored = stored.ok_or_else(|| AgentError::Unknown(key.clone()))?;

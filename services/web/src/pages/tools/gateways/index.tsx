@@ -14,6 +14,7 @@ import { EmptyState } from "../../../components/Notes";
 import { AccountLink } from "../../../components/ObjectLink";
 import { StateChip } from "../../../components/StateChip";
 import { Check } from "./Check";
+import { Lifecycle } from "./Lifecycle";
 import { gatewayTone } from "./tone";
 
 /** Shows the gateways that exist for the session: operators see all, others those of their account. */
@@ -29,7 +30,7 @@ export default function Gateways() {
       </div>
       <LoadNote loaded={gateways} />
       {data !== null && data.gateways.length === 0 && <NoGateways />}
-      {data?.gateways.map((gateway) => <GatewayPanel key={gateway.id} gateway={gateway} />)}
+      {data?.gateways.map((gateway) => <GatewayPanel key={gateway.id} gateway={gateway} onActed={gateways.reload} />)}
     </>
   );
 }
@@ -47,7 +48,7 @@ function NoGateways() {
   );
 }
 
-function GatewayPanel({ gateway }: { gateway: Schemas["Gateway"] }) {
+function GatewayPanel({ gateway, onActed }: { gateway: Schemas["Gateway"]; onActed: () => void }) {
   const { may } = useSession();
   const { id, state, reason, managed, url, account, attribution, agents, maxConcurrentSessions } = gateway;
   return (
@@ -56,9 +57,6 @@ function GatewayPanel({ gateway }: { gateway: Schemas["Gateway"] }) {
         <h2><AgentText text={id} form="inline" /></h2>
         <StateChip state={state} tone={gatewayTone(state)} />
         {reason !== undefined && <AgentText text={reason} form="inline" />}
-        {state === "down" && managed && may("operator") && (
-          <span className="muted">Start it: <code>sluice gateway up <AgentText text={id} form="inline" /></code></span>
-        )}
         <Link to={`/gateways/${encodePart(id)}`}>Agents<span className="visually-hidden"> of {visibleText(id)}</span></Link>
       </div>
       <dl className="facts">
@@ -68,6 +66,7 @@ function GatewayPanel({ gateway }: { gateway: Schemas["Gateway"] }) {
         <Fact name="Calls matched by">{attribution}</Fact>
         <Fact name="Configured agents">{agents === null ? "its own" : agents.join(", ")}</Fact>
       </dl>
+      {may("operator") && managed && <Lifecycle gateway={gateway} onActed={onActed} />}
       {may("operator") && <Check gateway={id} />}
     </section>
   );
