@@ -187,7 +187,9 @@ async fn making_agents_works_as_written() {
     let config = studio.world.config().display().to_string();
     let stdout = page.succeeds(&[("SLUICE_CONFIG", &config)]).await;
     let explained = stdout.split("TOOL").nth(1).expect(&stdout);
-    assert!(explained.contains("asks") && explained.contains("agents.entries.research-bot.tools.exec.ask"));
+    assert!(
+        explained.contains("asks") && explained.contains("sluice gateway agents set coding research-bot")
+    );
     assert!(stdout.ends_with("research-bot is removed from coding\n"), "{stdout}");
     studio.end().await;
 }

@@ -95,7 +95,12 @@ impl GatewayAgentChoice<'_> {
             GatewayAgentOrder::Configured => Ok(None),
             GatewayAgentOrder::Named(id) => self.find_named(id).await,
             GatewayAgentOrder::Unnamed => match self.of_thread().await? {
-                Some(key) => self.find_made(&key).await?.ok_or(GatewayAgentError::Removed(key)).map(Some),
+                Some(key) => match self.find_made(&key).await? {
+                    // The settings may have named another agent at the time.
+                    None if self.is_configured(&key) => Ok(None),
+                    None => Err(GatewayAgentError::Removed(key)),
+                    found => Ok(found),
+                },
                 None => Ok(None),
             },
         }
@@ -140,14 +145,28 @@ impl GatewayAgentChoice<'_> {
 
     /// Returns an agent that its gateway has as its account wants it now; `None` if it is unknown, or being removed.
     async fn find_made(&self, key: &GatewayAgentKey) -> Result<Option<GatewayAgent>, GatewayAgentError> {
-        let found = self.store.gateway_agent(key).await?.filter(|found| found.removed.is_none());
+        let found = self.store.gateway_agent(key).await?;
+        let found = found.filter(|found| found.removed.is_none() && self.is_of_account(found));
         match found {
             // A run under what was allowed before would be a surprise to who has just forbidden it.
             Some(found) if !found.is_applied() => {
                 Err(GatewayAgentError::NotReady { key: key.clone(), problem: found.problem })
             }
-            found => Ok(found.filter(|_| self.serves(&key.gateway))),
+            found => Ok(found),
         }
+    }
+
+    /// Returns whether the gateway may have the agent without its having been made here.
+    fn is_configured(&self, key: &GatewayAgentKey) -> bool {
+        self.settings.gateways.get(&key.gateway).is_none_or(|gateway| {
+            !gateway.is_managed() || gateway.managed.agents.iter().any(|agent| agent == key.agent.as_str())
+        })
+    }
+
+    /// Returns whether `found` was made for the account that its gateway serves now.
+    fn is_of_account(&self, found: &GatewayAgent) -> bool {
+        let gateway = self.settings.gateways.get(&found.agent.key.gateway);
+        gateway.is_some_and(|gateway| gateway.account == found.agent.account && gateway.serves(self.account))
     }
 
     fn serves(&self, gateway: &GatewayId) -> bool {

@@ -1,21 +1,23 @@
 //! Keeps the behaviour files of agents in gateways.
 
-use runner_model::behaviour::{BehaviourFile, BehaviourFiles};
+use runner_model::behaviour::BehaviourFile;
 use sqlx::any::AnyRow;
 
 use super::{
     Store, UnixMillis,
     error::{Error, failed},
     gateway_agents::GatewayAgentKey,
-    row::{number, parsed, storable, text},
+    row::{count, number, parsed, storable, text},
 };
 
 const ACTION: &str = "store a behaviour file";
 const READ: &str = "read behaviour files";
 
-const PUT: &str = "INSERT INTO gateway_agent_files (installation, gateway, agent, name, content, changed) \
-     VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT (installation, gateway, agent, name) DO UPDATE SET \
-     content = excluded.content, changed = excluded.changed";
+const PUT: &str = "INSERT INTO gateway_agent_files (installation, gateway, agent, name, content, changed, revision) \
+     SELECT $1, $2, $3, $4, $5, $6, revision FROM gateway_agents \
+     WHERE gateway_agents.installation = $1 AND gateway_agents.gateway = $2 AND gateway_agents.agent = $3 \
+     ON CONFLICT (installation, gateway, agent, name) DO UPDATE SET \
+     content = excluded.content, changed = excluded.changed, revision = excluded.revision";
 const OF_AGENT: &str =
     "SELECT * FROM gateway_agent_files WHERE installation = $1 AND gateway = $2 AND agent = $3 ORDER BY name";
 
@@ -26,6 +28,8 @@ pub struct StoredBehaviourFile {
     pub file: BehaviourFile,
     /// Text of the file.
     pub content: String,
+    /// Revision of the agent that wrote it.
+    pub revision: u64,
     /// Time of its last change.
     pub changed: UnixMillis,
 }
@@ -35,6 +39,7 @@ impl StoredBehaviourFile {
         Ok(Self {
             file: parsed(row, "name", BehaviourFile::of_name)?,
             content: text(row, "content")?,
+            revision: count(row, "revision")?,
             changed: UnixMillis(number(row, "changed")?),
         })
     }
@@ -75,11 +80,5 @@ impl Store {
             rows.iter().map(StoredBehaviourFile::read).collect()
         })
         .await
-    }
-
-    /// Returns the texts of an agent's behaviour files.
-    pub async fn behaviour_texts(&self, key: &GatewayAgentKey) -> Result<BehaviourFiles, Error> {
-        let files = self.behaviour_files(key).await?;
-        Ok(files.into_iter().map(|stored| (stored.file, stored.content)).collect())
     }
 }

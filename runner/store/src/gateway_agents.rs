@@ -414,7 +414,7 @@ impl Store {
         self.find_gateway_agent(tx, key).await?.ok_or_else(|| missing(key))
     }
 
-    async fn find_gateway_agent(
+    pub(super) async fn find_gateway_agent(
         &self,
         tx: &mut Tx,
         key: &GatewayAgentKey,

@@ -189,6 +189,27 @@ impl Tx {
     }
 }
 
+/// Command that a gateway asks about, as a person sees it.
+#[derive(Debug, Deserialize)]
+pub(super) struct AskedCommand {
+    pub(super) command: String,
+    pub(super) directory: Option<String>,
+    /// Names of variables that the model sets.
+    #[serde(default)]
+    pub(super) environment: Vec<String>,
+    #[serde(default)]
+    pub(super) host: Option<String>,
+}
+
+impl AskedCommand {
+    /// Returns whether it runs at the gateway itself, in `directory` and in the environment that the agent always has.
+    pub(super) fn is_plain_in(&self, directory: &str) -> bool {
+        self.directory.as_deref() == Some(directory)
+            && self.environment.is_empty()
+            && matches!(self.host.as_deref(), None | Some("gateway"))
+    }
+}
+
 impl StoredToolCall {
     /// Returns the time that the tool took, without a wait for an approval; none if it has not ended, or never began.
     #[must_use]
@@ -199,16 +220,9 @@ impl StoredToolCall {
 
     /// Returns the command that a gateway asks about; none for a call of a host tool, or once the texts of its run were
     /// removed.
-    #[must_use]
-    pub fn command(&self) -> Option<String> {
-        /// Arguments of a gateway's request.
-        #[derive(Deserialize)]
-        struct CommandArgs {
-            command: String,
-        }
+    pub(super) fn asked_command(&self) -> Option<AskedCommand> {
         self.gateway.as_ref()?;
-        let args: CommandArgs = stored_json(self.args.as_deref()?)?;
-        Some(args.command)
+        stored_json(self.args.as_deref()?)
     }
 
     /// Returns the place of the call among those of its run.

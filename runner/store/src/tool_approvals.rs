@@ -210,9 +210,14 @@ impl Store {
         tx: &mut Tx,
         call: &StoredToolCall,
     ) -> Result<Result<(), InvalidValue>, Error> {
-        let Some((key, command)) = call.gateway.as_ref().zip(call.command()) else {
+        let Some((key, asked)) = call.gateway.as_ref().zip(call.asked_command()) else {
             return Ok(Err("only commands of gateways' agents are".into()));
         };
+        let agent = self.find_gateway_agent(tx, key).await?;
+        if !agent.is_some_and(|agent| asked.is_plain_in(&agent.agent.workspace)) {
+            return Ok(Err("it runs in another directory, environment or place than the agent's own".into()));
+        }
+        let command = asked.command;
         if HIDDEN.iter().any(|mark| command.contains(mark)) {
             return Ok(Err("the gateway hides a part of it".into()));
         }

@@ -66,7 +66,7 @@ pub(crate) async fn list(
     let key = found.key(&agent)?;
     let store = &context.opened().await?.store;
     if !found.is_fixed(&key.agent) {
-        store.gateway_agent(&key).await?.ok_or(Error::Route)?;
+        found.stored(store, &caller, &key).await?;
     }
     let written = store.behaviour_files(&key).await?.into_iter().filter(|stored| !stored.content.is_empty());
     let view = written.map(|stored| FileView {
@@ -153,6 +153,7 @@ impl AgentPath<'_> {
         let found = FoundGateway::find(&settings, self.caller, self.gateway)?;
         let key = found.key_to_change(self.caller, self.agent)?;
         let store = &self.context.opened().await?.store;
+        found.stored(store, self.caller, &key).await?;
         if !store.put_behaviour_file(&key, file, content).await? {
             return Err(Error::Route);
         }

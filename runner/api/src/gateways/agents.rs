@@ -18,7 +18,8 @@ use runner_engine::agents::fetch_offered_models;
 use runner_gateways::managed;
 use runner_model::gateway_agent::{AgentName, AvatarSeed, Capabilities};
 use runner_store::{
-    GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings, NewGatewayAgent,
+    GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
+    NewGatewayAgent, Store,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -73,6 +74,22 @@ impl<'s> FoundGateway<'s> {
         Ok(GatewayAgentKey { gateway: self.id.clone(), agent })
     }
 
+    /// Returns a stored agent, if it exists for `caller`: those of an account that the gateway served before are the
+    /// operators'.
+    pub(super) async fn stored(
+        &self,
+        store: &Store,
+        caller: &Caller,
+        key: &GatewayAgentKey,
+    ) -> Result<GatewayAgent, Error> {
+        let stored = store.gateway_agent(key).await?.filter(|stored| self.exists(stored, caller));
+        stored.ok_or(Error::Route)
+    }
+
+    fn exists(&self, stored: &GatewayAgent, caller: &Caller) -> bool {
+        caller.is_operator() || stored.agent.account == self.gateway.account
+    }
+
     /// Returns whether the configuration describes an agent of this id.
     pub(super) fn is_fixed(&self, agent: &GatewayAgentId) -> bool {
         self.gateway.is_managed() && self.gateway.managed.agents.iter().any(|fixed| fixed == agent.as_str())
@@ -105,7 +122,8 @@ pub(crate) async fn list(
     let fixed = found.gateway.managed.agents.iter().filter(|_| found.gateway.is_managed());
     let fixed = fixed.filter_map(|agent| GatewayAgentId::parse(agent).ok());
     let fixed = fixed.map(|agent| GatewayAgentView::of_configuration(&agent, found.id, found.gateway));
-    let made = stored.into_iter().map(|agent| GatewayAgentView::of(agent, found.id, found.gateway));
+    let made = stored.into_iter().filter(|agent| found.exists(agent, &caller));
+    let made = made.map(|agent| GatewayAgentView::of(agent, found.id, found.gateway));
     Ok(json_response(&GatewayAgentListView { agents: fixed.chain(made).collect() }))
 }
 
@@ -181,7 +199,7 @@ pub(crate) async fn show(
         let view = GatewayAgentView::of_configuration(&key.agent, found.id, found.gateway);
         return Ok(json_response(&view));
     }
-    let stored = context.opened().await?.store.gateway_agent(&key).await?.ok_or(Error::Route)?;
+    let stored = found.stored(&context.opened().await?.store, &caller, &key).await?;
     Ok(json_response(&GatewayAgentView::of(stored, found.id, found.gateway)))
 }
 
@@ -211,7 +229,9 @@ pub(crate) async fn change(
     if let Some(model) = &wanted.model {
         check_model(&context, &settings, model).await?;
     }
-    match context.opened().await?.store.change_gateway_agent(&key, base, &wanted).await? {
+    let store = &context.opened().await?.store;
+    found.stored(store, &caller, &key).await?;
+    match store.change_gateway_agent(&key, base, &wanted).await? {
         GatewayAgentChanged::Changed(changed) => {
             tracing::info!(agent = %key, revision = changed.revision, by = caller.name(), "agent of a gateway changed");
             Ok(json_response(&GatewayAgentView::of(*changed, found.id, found.gateway)))
@@ -261,7 +281,9 @@ pub(crate) async fn remove(
     let settings = context.settings().get();
     let found = FoundGateway::find(&settings, &caller, &gateway)?;
     let key = found.key_to_change(&caller, &agent)?;
-    let removed = context.opened().await?.store.remove_gateway_agent(&key).await?.ok_or(Error::Route)?;
+    let store = &context.opened().await?.store;
+    found.stored(store, &caller, &key).await?;
+    let removed = store.remove_gateway_agent(&key).await?.ok_or(Error::Route)?;
     tracing::info!(agent = %key, by = caller.name(), "agent of a gateway removed");
     let view = GatewayAgentView::of(removed, found.id, found.gateway);
     Ok((StatusCode::ACCEPTED, json_response(&view)).into_response())

@@ -43,13 +43,14 @@ impl<'r> RunExecutor<'r> {
                 }
                 Execution::Gateway => {
                     let outcome = Box::pin(self.run_turn()).await;
-                    self.ctx.close_gateway_calls().await;
                     RunEnd::without_container(outcome.map_or_else(|error| Err(error.into()), Into::into))
                 }
             },
         };
         let completion = Box::pin(self.collect_work(completion)).await?;
         let usage = self.settle(&completion).await?;
+        // Only now: the run is certainly this worker's.
+        self.ctx.close_gateway_calls().await;
         Ok(RunResult::new(self.ctx, RunEnd { container, completion }, usage))
     }
 

@@ -32,7 +32,7 @@ pub(super) enum ApplyError {
     },
     /// The gateway gave the agent another id.
     #[error(
-        "the gateway made an agent `{given}` in place of `{wanted}`: remove it there, and choose another name"
+        "the gateway made an agent `{given}` in place of `{wanted}`, and it was deleted: remove this one, and make one with another name"
     )]
     OtherId {
         /// Id that the gateway gave.
@@ -40,6 +40,9 @@ pub(super) enum ApplyError {
         /// Id that was wanted.
         wanted: GatewayAgentId,
     },
+    /// No person can be asked about commands there.
+    #[error("{0}, so the agent runs none: set `commands` to `off` or `auto`")]
+    CannotAsk(&'static str),
     /// The gateway has an agent of this id that was not made here.
     #[error("the gateway has an agent `{0}` that was not made here: choose a name with another id")]
     Foreign(GatewayAgentId),

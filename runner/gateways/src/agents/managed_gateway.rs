@@ -5,17 +5,13 @@ use std::time::Duration;
 use gateway_bridge::Gateway;
 use platform_core::{id::GatewayId, json::Raw};
 use platform_runtime::poll::poll;
-use runner_model::behaviour::BehaviourFile;
 use runner_store::{Error as StoreError, GatewayAgent};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tokio::time::timeout;
 
 use super::{AgentApplier, AgentStep, ApplyError};
-use crate::{
-    GatewayPool,
-    managed::{self, ManagedGateway},
-};
+use crate::{GatewayPool, managed::ManagedGateway};
 
 /// Longest wait until a running gateway has taken a new file. OpenClaw 2026.9.6 takes 0.8 s.
 const TAKE_TIMEOUT: Duration = Duration::from_secs(15);
@@ -62,10 +58,6 @@ impl ManagedAgents<'_> {
         let configured = self.configure().await;
         for agent in changed {
             match &configured {
-                // The file of a gateway that is down is written at its start, without removed agents.
-                Err(ApplyError::Managed(managed::Error::Down(_))) if agent.removed.is_some() => {
-                    self.applier.finish(agent).await?;
-                }
                 Err(error) => self.applier.fail(agent, AgentStep::Configuration, error).await?,
                 Ok(_) if agent.removed.is_some() => self.applier.finish(agent).await?,
                 Ok(gateway) => self.write_files(gateway, agent).await?,
@@ -134,17 +126,17 @@ fn first_issue(state: &ConfigState<'_>) -> Option<String> {
 }
 
 impl AgentApplier<'_> {
-    /// Writes the behaviour files of `agent`. A file that the gateway has, and that is not stored, stays: the agent may have
-    /// written it.
+    /// Writes the behaviour files of `agent` that its gateway has not got yet. All others stay: the agent may have changed
+    /// them since.
     pub(super) async fn write_files(
         &self,
         gateway: &Gateway,
         agent: &GatewayAgent,
     ) -> Result<Result<(), ApplyError>, StoreError> {
         let key = &agent.agent.key;
-        for (file, content) in self.store.behaviour_texts(key).await? {
-            let params =
-                json!({ "agentId": key.agent, "name": BehaviourFile::name(file), "content": content });
+        let stored = self.store.behaviour_files(key).await?;
+        for file in stored.into_iter().filter(|file| file.revision > agent.applied) {
+            let params = json!({ "agentId": key.agent, "name": file.file.name(), "content": file.content });
             if let Err(error) = gateway.call("agents.files.set", params).await {
                 return Ok(Err(error.into()));
             }

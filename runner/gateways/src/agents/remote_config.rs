@@ -27,6 +27,15 @@ pub(super) fn workspace_of<'c>(config: &'c Value, agent: &GatewayAgentId) -> Opt
     Some(entry.get("workspace").and_then(Value::as_str))
 }
 
+/// Returns whether commands of an agent run in OpenClaw's own containers.
+pub(super) fn is_sandboxed(config: &Value, agent: &GatewayAgentId) -> bool {
+    let named = config.pointer("/agents/entries").and_then(|entries| entries.get(agent.as_str()));
+    let listed = || position(config, agent).map(|at| &config["agents"]["list"][at]);
+    let own = named.or_else(listed).and_then(|entry| entry.pointer("/sandbox/mode"));
+    let mode = own.or_else(|| config.pointer("/agents/defaults/sandbox/mode"));
+    mode.is_some_and(|mode| mode != "off")
+}
+
 /// Returns the directory for the files of a new agent: beside the gateway's configuration at `path`, where it keeps its
 /// state. `None` unless that is an absolute path.
 pub(super) fn workspace(path: &str, agent: &GatewayAgentId) -> Option<String> {
@@ -182,6 +191,22 @@ mod tests {
         assert_eq!(tool_change(&json!({}), &agent(off())), None);
         let hidden = json!({ "agents": { "list": [{ "id": "bot", "key": REDACTED }] } });
         assert!(writes_redacted(&tool_change(&hidden, &agent(off())).unwrap()));
+    }
+
+    #[test]
+    fn a_sandboxed_agent_is_known() {
+        let bot = agent(off()).key.agent;
+        for (config, is_on) in [
+            (json!({}), false),
+            (
+                json!({ "agents": { "defaults": { "sandbox": { "mode": "all" } }, "entries": { "bot": {} } } }),
+                true,
+            ),
+            (json!({ "agents": { "entries": { "bot": { "sandbox": { "mode": "non-main" } } } } }), true),
+            (json!({ "agents": { "list": [{ "id": "bot", "sandbox": { "mode": "off" } }] } }), false),
+        ] {
+            assert_eq!(is_sandboxed(&config, &bot), is_on, "{config}");
+        }
     }
 
     #[test]

@@ -2,12 +2,16 @@
 //!
 //! Each change names the state that it was made from. If another client was faster, the state is read again.
 
+use std::time::Duration;
+
 use gateway_bridge::{Code, Error as BridgeError, Gateway, Generation, Hello};
 use platform_core::{id::GatewayId, json::Raw};
-use platform_runtime::settings;
+use platform_runtime::{report, settings};
+use runner_model::gateway_agent::CommandMode;
 use runner_store::{Error as StoreError, GatewayAgent, NewGatewayAgent};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use tokio::time::{sleep, timeout};
 
 use super::{
     AgentApplier, AgentStep, ApplyError,
@@ -17,6 +21,11 @@ use crate::{EffectiveCapabilities, GatewayPool};
 
 /// Number of tries of a change, while other clients change the same.
 const TRIES: usize = 5;
+/// Longest wait until a gateway acts by its changed configuration, or knows an agent that it has created. OpenClaw 2026.9.6
+/// takes less than a second.
+const TAKE_TIMEOUT: Duration = Duration::from_secs(15);
+/// Interval between questions whether it does.
+const TAKE_INTERVAL: Duration = Duration::from_millis(300);
 
 /// Agents of a gateway elsewhere.
 pub(super) struct RemoteAgents<'a> {
@@ -43,6 +52,10 @@ struct ConfigAnswer<'a> {
     hash: Option<String>,
     /// Path of the file, at the gateway.
     path: Option<String>,
+    #[serde(default, rename = "configRevisionHash")]
+    revision_hash: Option<String>,
+    #[serde(default, rename = "appliedConfigHash")]
+    applied_hash: Option<String>,
 }
 
 /// Configuration of a gateway, as it was read.
@@ -51,6 +64,8 @@ struct ReadConfig {
     /// Hash that a change names.
     hash: String,
     path: Option<String>,
+    /// False if the gateway acts by another configuration. An older one does not say.
+    is_applied: bool,
 }
 
 /// Answer to `exec.approvals.get`.
@@ -97,7 +112,12 @@ impl RemoteAgents<'_> {
 
     /// Gives agents in OpenClaw's own containers all their tools, where their list is empty by mistake.
     pub(super) async fn repair(&self) -> Result<(), ApplyError> {
-        let repaired = self.connect().await?.repair().await?;
+        let connected = self.connect().await?;
+        // An older version restarts when its configuration changes, under everybody's turns.
+        if connected.hello.generation != Generation::Four {
+            return Ok(());
+        }
+        let repaired = connected.repair().await?;
         if !repaired.is_empty() {
             let agents = repaired.join(", ");
             tracing::warn!(gateway = %self.id, agents, "empty tools of containers repaired: they are [\"*\"] now");
@@ -106,7 +126,12 @@ impl RemoteAgents<'_> {
     }
 
     async fn apply_one(&self, connected: &Connected<'_>, stored: &GatewayAgent) -> Result<(), StoreError> {
-        let agent = &self.allowed(stored);
+        let mut agent = self.allowed(stored);
+        let cannot_ask = connected.cannot_ask(&agent).await;
+        if cannot_ask.is_some() {
+            agent.settings.capabilities.commands = CommandMode::Off;
+        }
+        let agent = &agent;
         if stored.removed.is_some() {
             return match connected.delete(agent).await {
                 Ok(()) => self.applier.finish(stored).await,
@@ -126,6 +151,9 @@ impl RemoteAgents<'_> {
             if let (AgentStep::Agent, Ok(Some(workspace))) = (step, connected.workspace(agent).await) {
                 self.applier.store.store_gateway_agent_workspace(&agent.key, &workspace).await?;
             }
+        }
+        if let Some(error) = cannot_ask {
+            return self.applier.fail(stored, AgentStep::Approvals, &error).await;
         }
         self.applier.begin(stored, AgentStep::Files).await?;
         match self.applier.write_files(&connected.gateway, stored).await? {
@@ -149,6 +177,20 @@ impl RemoteAgents<'_> {
 }
 
 impl Connected<'_> {
+    /// Returns why no person can be asked about the agent's commands there; `None` if one can, or need not be. The agent then
+    /// runs none.
+    async fn cannot_ask(&self, agent: &NewGatewayAgent) -> Option<ApplyError> {
+        if agent.settings.capabilities.commands != CommandMode::Ask {
+            return None;
+        }
+        if self.hello.generation != Generation::Four {
+            return Some(ApplyError::CannotAsk("OpenClaw before 2026.8 runs commands without asking"));
+        }
+        let ReadConfig { config, .. } = self.config().await.ok()?;
+        remote_config::is_sandboxed(&config, &agent.key.agent)
+            .then_some(ApplyError::CannotAsk("commands in OpenClaw's own containers ask no person"))
+    }
+
     /// Returns the configuration.
     async fn config(&self) -> Result<ReadConfig, ApplyError> {
         let method = "config.get";
@@ -156,7 +198,10 @@ impl Connected<'_> {
         let read: ConfigAnswer<'_> = answer.read().map_err(|_error| ApplyError::Answer { method })?;
         let config = read.config.and_then(|config| config.read().ok());
         match (config, read.hash) {
-            (Some(config), Some(hash)) => Ok(ReadConfig { config, hash, path: read.path }),
+            (Some(config), Some(hash)) => {
+                let is_applied = read.applied_hash.is_none() || read.applied_hash == read.revision_hash;
+                Ok(ReadConfig { config, hash, path: read.path, is_applied })
+            }
             _ => Err(ApplyError::Answer { method }),
         }
     }
@@ -201,7 +246,17 @@ impl Connected<'_> {
             Some(_) if has_create => Err(ApplyError::Foreign(id.clone())),
             // An older version creates none: its operator has described the agent.
             Some(_) => Ok(()),
-            None if has_create => self.create(agent, &workspace).await,
+            None if has_create => {
+                self.create(agent, &workspace).await?;
+                // It knows the agent a moment later.
+                let updated = timeout(TAKE_TIMEOUT, async {
+                    while self.update(agent).await.is_err() {
+                        sleep(TAKE_INTERVAL).await;
+                    }
+                });
+                drop(updated.await);
+                self.update(agent).await
+            }
             None => {
                 let version = self.hello.version.as_str().to_owned();
                 Err(ApplyError::CreatesNone { version, agent: id.clone() })
@@ -229,14 +284,20 @@ impl Connected<'_> {
 
     async fn create(&self, agent: &NewGatewayAgent, workspace: &str) -> Result<(), ApplyError> {
         let method = "agents.create";
-        let mut params = json!({ "name": agent.settings.name, "workspace": workspace });
-        if let Some(model) = self.model(agent) {
-            params["model"] = model.into();
-        }
+        // The gateway makes the id of the name, which may have changed since.
+        let params = json!({ "name": agent.key.agent, "workspace": workspace });
         let answer = self.gateway.call(method, params).await?;
         let created: CreateAnswer = answer.read().map_err(|_error| ApplyError::Answer { method })?;
         if created.agent_id == agent.key.agent.as_str() {
             return Ok(());
+        }
+        let stray = json!({ "agentId": created.agent_id, "deleteFiles": false });
+        if let Err(error) = self.gateway.call("agents.delete", stray).await {
+            tracing::warn!(
+                agent = created.agent_id,
+                error = report::chain(&error),
+                "stray agent not deleted"
+            );
         }
         Err(ApplyError::OtherId { given: created.agent_id, wanted: agent.key.agent.clone() })
     }
@@ -279,8 +340,17 @@ impl Connected<'_> {
         Err(ApplyError::Contended)
     }
 
+    /// Sets the tools, and waits until the gateway acts by them.
     async fn set_tools(&self, agent: &NewGatewayAgent) -> Result<(), ApplyError> {
-        self.change_config(|config| remote_config::tool_change(config, agent)).await
+        self.change_config(|config| remote_config::tool_change(config, agent)).await?;
+        let taken = timeout(TAKE_TIMEOUT, async {
+            while !self.config().await?.is_applied {
+                sleep(TAKE_INTERVAL).await;
+            }
+            Ok(())
+        });
+        let late = |_elapsed| Err(ApplyError::NotTaken { seconds: TAKE_TIMEOUT.as_secs(), issue: None });
+        taken.await.unwrap_or_else(late)
     }
 }
 

@@ -198,6 +198,23 @@ impl AgentConfig<'_> {
     }
 
     fn explain(&self, tool: &'static str, sandbox: &Sandbox) -> ToolExplanation {
+        let explained = self.first_layer(tool, sandbox);
+        let setting = explained.setting.map(|path| self.settable(path));
+        ToolExplanation { setting, ..explained }
+    }
+
+    /// Returns what a person can change where the file says `path`: of a managed gateway, only Sluicegate writes it.
+    fn settable(&self, path: String) -> String {
+        if !self.gateway.is_managed() || path.starts_with("gateways.") {
+            return path;
+        }
+        match path.strip_prefix("tools.") {
+            Some(_) => format!("gateways.{}.tools", self.gateway_id),
+            None => format!("sluice gateway agents set {} {}", self.gateway_id, self.agent),
+        }
+    }
+
+    fn first_layer(&self, tool: &'static str, sandbox: &Sandbox) -> ToolExplanation {
         let layers = [
             self.host_policy(tool),
             self.gateway_tools(tool),
@@ -335,7 +352,7 @@ impl AgentConfig<'_> {
             ToolAccess::Denied => "the gateway's approvals refuse its commands",
             _ => "the gateway's approvals have a person decide about its commands",
         };
-        let setting = format!("commands of {} (sluice gateway agents set --commands)", self.agent);
+        let setting = format!("exec.approvals of agent {}, at the gateway", self.agent);
         let reason = reason.to_owned();
         Some(ToolExplanation { tool, verdict, layer: Layer::Approvals, reason, setting: Some(setting) })
     }

@@ -45,6 +45,18 @@ fn the_first_layer_that_denies_is_named() {
     check([
         ("", all(json!({})), "exec", ["denied", "host policy", "gateways.g.account"]),
         ("account = 'a'", all(json!({})), "web_fetch", ["denied", "host policy", ""]),
+        (
+            "account = 'a'",
+            all(json!({ "allow": ["read"] })),
+            "exec",
+            ["denied", "gateway tools", "gateways.g.tools"],
+        ),
+        (
+            "account = 'a'",
+            own(json!({ "deny": ["group:fs"] })),
+            "read",
+            ["denied", "gateway tools", "sluice gateway agents set g bot"],
+        ),
         (ELSEWHERE, all(json!({})), "web_fetch", ["allowed", "gateway tools", agent]),
         (ELSEWHERE, own(json!({ "deny": ["group:runtime"] })), "process", ["denied", "gateway tools", agent]),
         (ELSEWHERE, all(json!({ "deny": ["bash"] })), "exec", ["denied", "gateway tools", "tools.deny"]),
@@ -106,7 +118,7 @@ fn containers_and_approvals_are_layers() {
                 "approvals": { "agents": { "bot": { "security": "full", "ask": "always" } } },
             }),
             "exec",
-            ["asks", "approvals", "commands of bot (sluice gateway agents set --commands)"],
+            ["asks", "approvals", "exec.approvals of agent bot, at the gateway"],
         ),
         (
             ELSEWHERE,

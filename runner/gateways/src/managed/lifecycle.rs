@@ -163,8 +163,9 @@ impl ManagedGateway<'_> {
         let image = self.docker.image(&self.gateway.managed.image).await?;
         files.prepare()?;
         let made = store.gateway_agents(self.id).await?;
-        let made: Vec<_> =
-            made.into_iter().filter(|made| made.removed.is_none()).map(|made| made.agent).collect();
+        // Agents of an account that the gateway served before are not the present one's.
+        let made = made.into_iter().filter(|made| made.removed.is_none()).map(|made| made.agent);
+        let made: Vec<_> = made.filter(|made| made.account == self.gateway.account).collect();
         let config = self.config(files, &made).await?;
         let findings = check::check_config(self.gateway, &config);
         if !findings.is_empty() {

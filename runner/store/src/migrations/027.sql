@@ -19,13 +19,14 @@ CREATE TABLE gateway_agents (
 );
 CREATE INDEX gateway_agents_pending ON gateway_agents (installation, gateway) WHERE applied < revision;
 
--- Behaviour files of such agents.
+-- Behaviour files of such agents, each with the agent's revision that wrote it: a gateway gets it once.
 CREATE TABLE gateway_agent_files (
   installation TEXT NOT NULL,
   gateway TEXT NOT NULL,
   agent TEXT NOT NULL,
   name TEXT NOT NULL,
   content TEXT NOT NULL,
+  revision BIGINT NOT NULL,
   changed BIGINT NOT NULL,
   PRIMARY KEY (installation, gateway, agent, name)
 );

@@ -143,8 +143,9 @@ async fn behaviour_files_raise_the_revision(database: Database) {
         assert!(store.put_behaviour_file(&key("bot"), BehaviourFile::Soul, text).await.unwrap());
         let stored = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
         assert_eq!(stored.revision, revision);
-        let texts = store.behaviour_texts(&key("bot")).await.unwrap();
-        assert_eq!(texts[&BehaviourFile::Soul], text.replace('\0', "\u{fffd}"));
+        let files = store.behaviour_files(&key("bot")).await.unwrap();
+        assert_eq!(files.len(), 1);
+        assert_eq!((&files[0].content, files[0].revision), (&text.replace('\0', "\u{fffd}"), revision));
     }
     assert!(!store.put_behaviour_file(&key("none"), BehaviourFile::Soul, "x").await.unwrap());
     assert_eq!(store.behaviour_files(&key("none")).await.unwrap(), []);

@@ -213,9 +213,15 @@ async fn asking(store: &Store, command: &str) -> NewToolCall {
     ordered(store, "r1").await;
     store.add_gateway_agent(&gateway_agents::new("Bot"), 9).await.unwrap();
     let call = NewToolCall { gateway: Some(gateway_agents::key("bot")), ..new("r1", "c1") };
-    let args = serde_json::json!({ "command": command }).to_string();
+    let args = asked(command, "/workspace/agents/bot", &[]);
     store.propose_tool_call(&call, &ApprovalWait { args, timeout: LONG }).await.unwrap();
     call
+}
+
+/// Returns what a person sees of a request.
+fn asked(command: &str, directory: &str, environment: &[&str]) -> String {
+    let host = "gateway";
+    serde_json::json!({ "command": command, "directory": directory, "environment": environment, "host": host }).to_string()
 }
 
 async fn allowed(store: &Store) -> Vec<String> {
@@ -237,10 +243,17 @@ async fn a_command_is_allowed_for_good_by_its_approval(database: Database) {
     let late = store.decide_tool_call(&run, &call.call, &always).await.unwrap_err();
     assert!(matches!(late, DecideError::NotWaiting(_)), "{late:?}");
 
-    let args = r#"{"command":"make test"}"#.to_owned();
-    let second = NewToolCall { id: "c2".to_owned(), call: "c2".to_owned(), ..call };
-    store.propose_tool_call(&second, &ApprovalWait { args, timeout: LONG }).await.unwrap();
-    store.decide_tool_call(&run, "c2", &always).await.unwrap();
+    // A rule is for the agent's own directory and environment, so it cannot come from another one.
+    for (id, args, is_allowed) in [
+        ("c4", asked("rm -rf *", "/workspace/agents/bot/tmp", &[]), false),
+        ("c5", asked("make", "/workspace/agents/bot", &["PATH"]), false),
+        ("c6", asked("make test", "/workspace/agents/bot", &[]), true),
+    ] {
+        let new = NewToolCall { id: id.to_owned(), call: id.to_owned(), ..call.clone() };
+        store.propose_tool_call(&new, &ApprovalWait { args, timeout: LONG }).await.unwrap();
+        let decided = store.decide_tool_call(&run, id, &always).await;
+        assert_eq!(decided.is_ok(), is_allowed, "{id}: {decided:?}");
+    }
     assert_eq!(allowed(&store).await, ["make test"]);
     // A call of a host tool has no such rule.
     let tool = new("r1", "c3");
