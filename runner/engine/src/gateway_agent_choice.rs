@@ -158,9 +158,8 @@ impl GatewayAgentChoice<'_> {
 
     /// Returns whether the gateway may have the agent without its having been made here.
     fn is_configured(&self, key: &GatewayAgentKey) -> bool {
-        self.settings.gateways.get(&key.gateway).is_none_or(|gateway| {
-            !gateway.is_managed() || gateway.managed.agents.iter().any(|agent| agent == key.agent.as_str())
-        })
+        let gateway = self.settings.gateways.get(&key.gateway);
+        gateway.is_none_or(|gateway| !gateway.is_managed() || gateway.has_fixed_agent(key.agent.as_str()))
     }
 
     /// Returns whether `found` was made for the account that its gateway serves now.

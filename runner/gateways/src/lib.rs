@@ -19,6 +19,7 @@ mod secrets;
 mod tool_groups;
 
 pub use self::{
+    agents::new_agent,
     capabilities::{Effective, EffectiveCapabilities},
     error::Error,
     explain::{Explanation, Layer, Sandbox, ToolAccess, ToolExplanation, WorkspaceAccess, explain},

@@ -18,6 +18,8 @@ use super::{
     row::{count, number, optional, parsed, storable, stored_json, text, time},
 };
 
+/// Most agents that people make in one gateway.
+pub const MAX_GATEWAY_AGENTS: u32 = 100;
 const ACTION: &str = "store an agent of a gateway";
 const READ: &str = "read agents of gateways";
 
@@ -170,15 +172,22 @@ impl GatewayAgent {
     pub const fn is_applied(&self) -> bool {
         self.applied == self.revision
     }
+
+    /// Returns how far its gateway has it, in a word.
+    #[must_use]
+    pub const fn state_word(&self) -> &'static str {
+        match (&self.removed, self.is_applied(), &self.problem) {
+            (Some(_), _, _) => "removing",
+            (None, true, _) => "applied",
+            (None, false, Some(_)) => "failed",
+            (None, false, None) => "applying",
+        }
+    }
 }
 
 impl Store {
-    /// Stores a new agent of a gateway with at most `most` agents.
-    pub async fn add_gateway_agent(
-        &self,
-        new: &NewGatewayAgent,
-        most: u32,
-    ) -> Result<GatewayAgentAdded, Error> {
+    /// Stores a new agent of a gateway, which has at most [`MAX_GATEWAY_AGENTS`].
+    pub async fn add_gateway_agent(&self, new: &NewGatewayAgent) -> Result<GatewayAgentAdded, Error> {
         self.write(async |mut tx| {
             if let Some(existing) = self.find_gateway_agent(&mut tx, &new.key).await? {
                 return tx.finish(ACTION, GatewayAgentAdded::Exists(Box::new(existing))).await;
@@ -186,7 +195,7 @@ impl Store {
             let query = sqlx::query_scalar(COUNT).bind(self.installation.as_str());
             let query = query.bind(new.key.gateway.as_str());
             let known: i64 = query.fetch_one(tx.connection()).await.map_err(failed(READ))?;
-            if known >= i64::from(most) {
+            if known >= i64::from(MAX_GATEWAY_AGENTS) {
                 return tx.finish(ACTION, GatewayAgentAdded::TooMany).await;
             }
             let adding = sqlx::query(ADD)

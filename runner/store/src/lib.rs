@@ -126,7 +126,7 @@ pub use self::{
     gateway_agent_files::StoredBehaviourFile,
     gateway_agents::{
         GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
-        NewGatewayAgent,
+        MAX_GATEWAY_AGENTS, NewGatewayAgent,
     },
     host::Adopted,
     identity::{HostId, HostIdentity, Served},

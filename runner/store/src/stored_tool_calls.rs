@@ -7,7 +7,8 @@ use platform_core::{
     host_tools::ToolCallState,
     id::{AccountId, RunId, ToolName},
 };
-use serde::{Deserialize, Serialize};
+use runner_model::gateway_agent::AskedCommand;
+use serde::Serialize;
 use sqlx::{Row, any::AnyRow};
 
 use super::{
@@ -186,27 +187,6 @@ impl Tx {
             duration_ms: call.duration().map(|took| u64::try_from(took.as_millis()).unwrap_or(u64::MAX)),
         };
         self.append(&call.run_id, &[event]).await
-    }
-}
-
-/// Command that a gateway asks about, as a person sees it.
-#[derive(Debug, Deserialize)]
-pub(super) struct AskedCommand {
-    pub(super) command: String,
-    pub(super) directory: Option<String>,
-    /// Names of variables that the model sets.
-    #[serde(default)]
-    pub(super) environment: Vec<String>,
-    #[serde(default)]
-    pub(super) host: Option<String>,
-}
-
-impl AskedCommand {
-    /// Returns whether it runs at the gateway itself, in `directory` and in the environment that the agent always has.
-    pub(super) fn is_plain_in(&self, directory: &str) -> bool {
-        self.directory.as_deref() == Some(directory)
-            && self.environment.is_empty()
-            && matches!(self.host.as_deref(), None | Some("gateway"))
     }
 }
 

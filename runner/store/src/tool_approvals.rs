@@ -9,7 +9,6 @@ use platform_core::{
     id::RunId,
     invalid::InvalidValue,
 };
-use runner_model::gateway_agent::AllowedCommand;
 
 use super::{
     AccountScope, Run, Store, Tx,
@@ -29,6 +28,8 @@ const TIMED_OUT: &str = ToolCode::ApprovalTimeout.word();
 const TIMED_OUT_MESSAGE: &str = "no member of the account and no operator decided within tools.approval_timeout, and nothing \
      ran: `sluice tools pending` on the host and the page Approvals of the dashboard list calls that wait";
 
+const UNKNOWN_AGENT: &str = "its agent was not made here, or has 200 such commands";
+
 const BY_CALL: &str = "SELECT * FROM tool_calls WHERE run = $1 AND call = $2 AND installation = $3";
 const DECIDE: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, ended = $4, decided = $5, decided_by = $6 \
      WHERE run = $7 AND attempt = $8 AND id = $9 AND state IN ($10, $11)";
@@ -44,8 +45,6 @@ const CLOSE: &str = "UPDATE tool_calls SET state = $1, code = $2, message = $3, 
      WHERE installation = $5 AND run = $6 AND gateway IS NOT NULL AND state IN ('waiting', 'approved') RETURNING *";
 const CLOSE_BEGUN: &str = "UPDATE tool_calls SET state = $1 \
      WHERE installation = $2 AND run = $3 AND gateway IS NOT NULL AND ended IS NULL AND state = 'executing' RETURNING *";
-/// Marks of parts of a command that OpenClaw hides.
-const HIDDEN: [&str; 2] = ["***", "…"];
 const WAITING: &str = "SELECT tool_calls.* FROM tool_calls JOIN runs ON runs.run = tool_calls.run \
      AND runs.attempt = tool_calls.attempt \
      WHERE tool_calls.installation = $1 AND tool_calls.state = 'waiting' AND tool_calls.decide_by > $2 \
@@ -214,23 +213,13 @@ impl Store {
             return Ok(Err("only commands of gateways' agents are".into()));
         };
         let agent = self.find_gateway_agent(tx, key).await?;
-        if !agent.is_some_and(|agent| asked.is_plain_in(&agent.agent.workspace)) {
-            return Ok(Err("it runs in another directory, environment or place than the agent's own".into()));
-        }
-        let command = asked.command;
-        if HIDDEN.iter().any(|mark| command.contains(mark)) {
-            return Ok(Err("the gateway hides a part of it".into()));
-        }
-        let command = match AllowedCommand::parse(&command) {
+        let Some(agent) = agent else { return Ok(Err(UNKNOWN_AGENT.into())) };
+        let command = match asked.allowable_in(&agent.agent.workspace) {
             Ok(command) => command,
             Err(fault) => return Ok(Err(fault)),
         };
         let is_allowed = self.allow_gateway_command(tx, key, &command).await?;
-        Ok(if is_allowed {
-            Ok(())
-        } else {
-            Err("its agent was not made here, or has 200 such commands".into())
-        })
+        Ok(if is_allowed { Ok(()) } else { Err(UNKNOWN_AGENT.into()) })
     }
 
     /// Ends the requests of gateways that a run has left open: nothing waits for them any more. One that the gateway may have

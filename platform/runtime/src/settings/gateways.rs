@@ -163,6 +163,18 @@ impl Gateway {
         self.url.is_none()
     }
 
+    /// Returns the agents that the configuration describes. Of a gateway elsewhere, they are unknown.
+    #[must_use]
+    pub fn fixed_agents(&self) -> &[String] {
+        if self.is_managed() { &self.managed.agents } else { &[] }
+    }
+
+    /// Returns whether the configuration describes the agent `id`.
+    #[must_use]
+    pub fn has_fixed_agent(&self, id: &str) -> bool {
+        self.fixed_agents().iter().any(|agent| agent == id)
+    }
+
     /// Returns the provider in its configuration that has slot number `slot`.
     #[must_use]
     pub fn slot_provider(&self, slot: usize) -> String {
@@ -262,7 +274,7 @@ fn problem_of_agent(agent: &Agent, settings: &Settings) -> Option<String> {
             let lacks_agent = |id: &&GatewayId| {
                 let gateway = settings.gateways.get(*id);
                 gateway.is_some_and(|gateway| {
-                    gateway.is_managed() && !gateway.managed.agents.contains(&agent.gateway_agent)
+                    gateway.is_managed() && !gateway.has_fixed_agent(&agent.gateway_agent)
                 })
             };
             let gateway = agent.gateways.iter().find(lacks_agent)?;

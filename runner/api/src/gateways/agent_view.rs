@@ -136,12 +136,7 @@ impl EffectiveView {
 impl GatewayAgentView {
     /// Shows an agent that people made.
     pub(super) fn of(stored: GatewayAgent, id: &GatewayId, gateway: &Gateway) -> Self {
-        let state = match (&stored.removed, stored.is_applied(), &stored.problem) {
-            (Some(_), _, _) => "removing",
-            (None, true, _) => "applied",
-            (None, false, Some(_)) => "failed",
-            (None, false, None) => "applying",
-        };
+        let state = stored.state_word();
         let agent = stored.agent;
         let GatewayAgentSettings { name, avatar, model, capabilities } = agent.settings;
         Self {

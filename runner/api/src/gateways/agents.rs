@@ -15,11 +15,9 @@ use platform_core::{
 };
 use platform_runtime::settings::{Gateway, Settings};
 use runner_engine::agents::fetch_offered_models;
-use runner_gateways::managed;
-use runner_model::gateway_agent::{AgentName, AvatarSeed, Capabilities};
+use runner_model::gateway_agent::{AgentName, AvatarSeed};
 use runner_store::{
-    GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
-    NewGatewayAgent, Store,
+    GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, MAX_GATEWAY_AGENTS, Store,
 };
 use serde::Deserialize;
 use serde_json::json;
@@ -36,8 +34,6 @@ use crate::{
     problem::Problem,
 };
 
-/// Most agents of one gateway.
-const MAX_AGENTS: u32 = 100;
 /// Largest body: 200 commands of 4 KiB, with room for escapes.
 const MAX_BODY: usize = 2 << 20;
 
@@ -92,7 +88,7 @@ impl<'s> FoundGateway<'s> {
 
     /// Returns whether the configuration describes an agent of this id.
     pub(super) fn is_fixed(&self, agent: &GatewayAgentId) -> bool {
-        self.gateway.is_managed() && self.gateway.managed.agents.iter().any(|fixed| fixed == agent.as_str())
+        self.gateway.has_fixed_agent(agent.as_str())
     }
 
     /// Returns the key of an agent that people made.
@@ -119,8 +115,7 @@ pub(crate) async fn list(
     let settings = context.settings().get();
     let found = FoundGateway::find(&settings, &caller, &gateway)?;
     let stored = context.opened().await?.store.gateway_agents(found.id).await?;
-    let fixed = found.gateway.managed.agents.iter().filter(|_| found.gateway.is_managed());
-    let fixed = fixed.filter_map(|agent| GatewayAgentId::parse(agent).ok());
+    let fixed = found.gateway.fixed_agents().iter().filter_map(|agent| GatewayAgentId::parse(agent).ok());
     let fixed = fixed.map(|agent| GatewayAgentView::of_configuration(&agent, found.id, found.gateway));
     let made = stored.into_iter().filter(|agent| found.exists(agent, &caller));
     let made = made.map(|agent| GatewayAgentView::of(agent, found.id, found.gateway));
@@ -145,16 +140,9 @@ pub(crate) async fn create(
     let settings = context.settings().get();
     let found = FoundGateway::find(&settings, &caller, &gateway)?;
     let NewAgentBody { name, avatar } = read_json(request, MAX_BODY).await?;
-    let id = name.id();
-    let key = found.key_to_change(&caller, id.as_str())?;
-    // A gateway elsewhere says where it keeps its state, once it is asked for the agent.
-    let workspace = match found.gateway.is_managed() {
-        true => managed::agent_workspace(id.as_str()),
-        false => String::new(),
-    };
-    let settings = GatewayAgentSettings { name, avatar, model: None, capabilities: Capabilities::default() };
-    let new = NewGatewayAgent { key, account: found.gateway.account.clone(), workspace, settings };
-    match context.opened().await?.store.add_gateway_agent(&new, MAX_AGENTS).await? {
+    let key = found.key_to_change(&caller, name.id().as_str())?;
+    let new = runner_gateways::new_agent(found.gateway, key, name, avatar);
+    match context.opened().await?.store.add_gateway_agent(&new).await? {
         GatewayAgentAdded::New(added) => {
             tracing::info!(agent = %new.key, by = caller.name(), "agent of a gateway made");
             let view = GatewayAgentView::of(*added, found.id, found.gateway);
@@ -164,7 +152,7 @@ pub(crate) async fn create(
             let current = json!(GatewayAgentView::of(*existing, found.id, found.gateway));
             Err(Error::GatewayAgentExists { current: Box::new(current) })
         }
-        GatewayAgentAdded::TooMany => Err(Error::GatewayAgentsExhausted(MAX_AGENTS)),
+        GatewayAgentAdded::TooMany => Err(Error::GatewayAgentsExhausted(MAX_GATEWAY_AGENTS)),
     }
 }
 

@@ -22,12 +22,15 @@ use platform_runtime::{
     report,
     settings::{Gateway, Settings},
 };
-use runner_store::{Error as StoreError, GatewayAgent, Store};
+use runner_model::gateway_agent::{AgentName, AvatarSeed, Capabilities};
+use runner_store::{
+    Error as StoreError, GatewayAgent, GatewayAgentKey, GatewayAgentSettings, NewGatewayAgent, Store,
+};
 use tokio::time::sleep;
 
 pub use self::step::AgentStep;
 use self::{error::ApplyError, managed_gateway::ManagedAgents, remote_gateway::RemoteAgents};
-use crate::GatewayPool;
+use crate::{GatewayPool, managed};
 
 /// Interval between looks for changes.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
@@ -35,6 +38,23 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const RETRY_INTERVAL: Duration = Duration::from_secs(15);
 /// Longest reason that is stored, in characters. Gateways choose parts of it.
 const MAX_PROBLEM: usize = 500;
+
+/// Returns an agent that is to be made in `gateway`. It may do all that the gateway's policy allows.
+#[must_use]
+pub fn new_agent(
+    gateway: &Gateway,
+    key: GatewayAgentKey,
+    name: AgentName,
+    avatar: Option<AvatarSeed>,
+) -> NewGatewayAgent {
+    // A gateway elsewhere says where it keeps its state, once it is asked for the agent.
+    let workspace = match gateway.is_managed() {
+        true => managed::agent_workspace(key.agent.as_str()),
+        false => String::new(),
+    };
+    let settings = GatewayAgentSettings { name, avatar, model: None, capabilities: Capabilities::default() };
+    NewGatewayAgent { key, account: gateway.account.clone(), workspace, settings }
+}
 
 /// Applies changes of agents in the gateways of the `current` settings, for as long as it is polled. A gateway that does not
 /// answer holds up no other.

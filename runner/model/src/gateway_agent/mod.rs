@@ -2,10 +2,12 @@
 //!
 //! An agent's [`Capabilities`] are what its account wants. A gateway's own policy may allow less.
 
+mod asked_command;
 mod capabilities;
 mod name;
 
 pub use self::{
+    asked_command::AskedCommand,
     capabilities::{AllowedCommand, Capabilities, CommandMode, MAX_ALLOWED_COMMANDS, Switch},
     name::{AgentName, AvatarSeed, InvalidAgentName},
 };

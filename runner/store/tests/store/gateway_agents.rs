@@ -9,7 +9,7 @@ use runner_model::{
 };
 use runner_store::{
     GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
-    NewGatewayAgent, Onto, Store,
+    MAX_GATEWAY_AGENTS, NewGatewayAgent, Onto, Store,
 };
 
 use crate::database::Database;
@@ -44,7 +44,7 @@ pub(crate) fn new(name: &str) -> NewGatewayAgent {
 }
 
 async fn added(store: &Store, name: &str) -> GatewayAgent {
-    match store.add_gateway_agent(&new(name), 9).await.unwrap() {
+    match store.add_gateway_agent(&new(name)).await.unwrap() {
         GatewayAgentAdded::New(agent) => *agent,
         other => panic!("{other:?}"),
     }
@@ -60,10 +60,13 @@ async fn an_id_is_given_once(database: Database) {
     let store = database.open().await;
     let first = added(&store, "Research Bot").await;
     assert_eq!((first.revision, first.applied, first.is_applied()), (1, 0, false));
-    let again = store.add_gateway_agent(&new("research BOT"), 9).await.unwrap();
+    let again = store.add_gateway_agent(&new("research BOT")).await.unwrap();
     assert_eq!(again, GatewayAgentAdded::Exists(Box::new(first.clone())));
-    assert_eq!(store.add_gateway_agent(&new("Other"), 1).await.unwrap(), GatewayAgentAdded::TooMany);
     assert_eq!(store.gateway_agents(&key("x").gateway).await.unwrap(), [first]);
+    for number in 1..MAX_GATEWAY_AGENTS {
+        added(&store, &format!("Bot {number}")).await;
+    }
+    assert_eq!(store.add_gateway_agent(&new("Other")).await.unwrap(), GatewayAgentAdded::TooMany);
     let other = GatewayId::parse("h").unwrap();
     assert_eq!(store.gateway_agents(&other).await.unwrap(), []);
 }
@@ -129,7 +132,7 @@ async fn a_removed_agent_stays_until_it_is_gone(database: Database) {
     let removed = store.remove_gateway_agent(&key("bot")).await.unwrap().unwrap();
     assert!(removed.removed.is_some());
     assert_eq!(store.remove_gateway_agent(&key("bot")).await.unwrap(), None, "once");
-    let added = store.add_gateway_agent(&new("Bot"), 9).await.unwrap();
+    let added = store.add_gateway_agent(&new("Bot")).await.unwrap();
     assert!(matches!(added, GatewayAgentAdded::Exists(_)), "its id is not free yet");
     store.store_gateway_agent_applied(&key("bot"), removed.revision).await.unwrap();
     assert_eq!(store.gateway_agent(&key("bot")).await.unwrap(), None);

@@ -211,7 +211,7 @@ async fn a_forgotten_run_keeps_no_arguments(database: Database) {
 /// Orders run `r1`, and stores that a gateway asks whether its agent may run `command`.
 async fn asking(store: &Store, command: &str) -> NewToolCall {
     ordered(store, "r1").await;
-    store.add_gateway_agent(&gateway_agents::new("Bot"), 9).await.unwrap();
+    store.add_gateway_agent(&gateway_agents::new("Bot")).await.unwrap();
     let call = NewToolCall { gateway: Some(gateway_agents::key("bot")), ..new("r1", "c1") };
     let args = asked(command, "/workspace/agents/bot", &[]);
     store.propose_tool_call(&call, &ApprovalWait { args, timeout: LONG }).await.unwrap();

@@ -9,7 +9,7 @@ use runner_model::gateway_agent::Capabilities;
 use runner_store::{GatewayAgent, Store};
 use serde_json::{Value, json};
 
-use super::{Context, Error, Exit, agent_json, state_word};
+use super::{Context, Error, Exit, agent_json};
 use crate::commands::table::Table;
 
 #[derive(clap::Args)]
@@ -67,13 +67,8 @@ async fn read<'s>(
 }
 
 impl GatewayAgents<'_> {
-    /// Returns the agents that the configuration describes.
-    fn fixed(&self) -> impl Iterator<Item = &String> {
-        self.gateway.managed.agents.iter().filter(|_| self.gateway.is_managed())
-    }
-
     fn to_json(&self) -> Vec<Value> {
-        let fixed = self.fixed().map(
+        let fixed = self.gateway.fixed_agents().iter().map(
             |agent| json!({ "gateway": self.id, "id": agent, "source": "configuration", "state": "applied" }),
         );
         let made = self.made.iter().map(|stored| {
@@ -85,7 +80,7 @@ impl GatewayAgents<'_> {
     }
 
     fn add_rows(&self, table: &mut Table<7>) {
-        for agent in self.fixed() {
+        for agent in self.gateway.fixed_agents() {
             let [commands, web, files] = self.effective(&Capabilities::default());
             let row = [self.id.to_string(), agent.clone(), "-".to_owned(), commands, web, files];
             let [gateway, id, name, commands, web, files] = row;
@@ -100,7 +95,7 @@ impl GatewayAgents<'_> {
                 commands,
                 web,
                 files,
-                state_word(stored).to_owned(),
+                stored.state_word().to_owned(),
             ]);
         }
     }

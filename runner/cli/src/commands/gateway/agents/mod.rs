@@ -14,19 +14,15 @@ use std::{
 
 use platform_core::id::{GatewayAgentId, GatewayId};
 use platform_runtime::{settings::Gateway, terminal};
-use runner_gateways::managed;
 use runner_model::{
     behaviour::{self, BehaviourFile},
-    gateway_agent::{AgentName, AvatarSeed, Capabilities},
+    gateway_agent::{AgentName, AvatarSeed},
 };
-use runner_store::{GatewayAgent, GatewayAgentAdded, GatewayAgentKey, GatewayAgentSettings, NewGatewayAgent};
+use runner_store::{GatewayAgent, GatewayAgentAdded, GatewayAgentKey, MAX_GATEWAY_AGENTS};
 use serde_json::{Value, json};
 
 use self::error::AgentError;
 use super::{Context, Error, Exit};
-
-/// Most agents of one gateway.
-const MAX_AGENTS: u32 = 100;
 
 #[derive(clap::Subcommand)]
 pub(in crate::commands) enum Command {
@@ -128,18 +124,12 @@ async fn add(context: &Context, arguments: MakeArguments) -> Result<Exit, Error>
     let MakeArguments { gateway: id, name, avatar, wait, json } = arguments;
     let (id, gateway) = context.settings.gateway(&id)?;
     let key = changeable(gateway, GatewayAgentKey { gateway: id.clone(), agent: name.id() })?;
-    // A gateway elsewhere says where it keeps its state, once it is asked for the agent.
-    let workspace = match gateway.is_managed() {
-        true => managed::agent_workspace(key.agent.as_str()),
-        false => String::new(),
-    };
-    let settings = GatewayAgentSettings { name, avatar, model: None, capabilities: Capabilities::default() };
-    let new = NewGatewayAgent { key, account: gateway.account.clone(), workspace, settings };
+    let new = runner_gateways::new_agent(gateway, key, name, avatar);
     let store = context.store().await?;
-    let added = match store.add_gateway_agent(&new, MAX_AGENTS).await? {
+    let added = match store.add_gateway_agent(&new).await? {
         GatewayAgentAdded::New(added) => added,
         GatewayAgentAdded::Exists(existing) => return Err(AgentError::Exists(existing).into()),
-        GatewayAgentAdded::TooMany => return Err(AgentError::TooMany(MAX_AGENTS).into()),
+        GatewayAgentAdded::TooMany => return Err(AgentError::TooMany(MAX_GATEWAY_AGENTS).into()),
     };
     if wait {
         wait::until_applied(&store, &added.agent.key).await?;
@@ -202,9 +192,7 @@ fn found(context: &Context, arguments: AgentArguments) -> Result<GatewayAgentKey
 
 /// Returns `key`, unless the configuration describes the agent.
 fn changeable(gateway: &Gateway, key: GatewayAgentKey) -> Result<GatewayAgentKey, AgentError> {
-    let is_fixed =
-        gateway.is_managed() && gateway.managed.agents.iter().any(|fixed| fixed == key.agent.as_str());
-    if is_fixed { Err(AgentError::Fixed(key)) } else { Ok(key) }
+    if gateway.has_fixed_agent(key.agent.as_str()) { Err(AgentError::Fixed(key)) } else { Ok(key) }
 }
 
 fn print_json(stored: &GatewayAgent) -> Result<Exit, Error> {
@@ -221,7 +209,7 @@ fn agent_json(stored: &GatewayAgent) -> Value {
         "account": agent.account,
         "workspace": agent.workspace,
         "revision": stored.revision,
-        "state": state_word(stored),
+        "state": stored.state_word(),
         "step": stored.step,
         "problem": stored.problem,
         "created_ms": stored.created,
@@ -233,14 +221,4 @@ fn agent_json(stored: &GatewayAgent) -> Value {
         shown.extend(settings);
     }
     shown
-}
-
-/// Returns how far the gateway has an agent, in a word.
-fn state_word(stored: &GatewayAgent) -> &'static str {
-    match (&stored.removed, stored.is_applied(), &stored.problem) {
-        (Some(_), _, _) => "removing",
-        (None, true, _) => "applied",
-        (None, false, Some(_)) => "failed",
-        (None, false, None) => "applying",
-    }
 }

@@ -182,7 +182,7 @@ impl<'r> TurnApprovals<'r> {
             tracing::warn!(run = %self.ctx.run_id(), "the gateway shows a command in part: it is denied");
             return Ok(ToolCallState::Denied);
         }
-        let wait = ApprovalWait { args: request.shown(usize::MAX), timeout: self.timeout(request) };
+        let wait = ApprovalWait { args: request.text(), timeout: self.timeout(request) };
         let stored = match store.propose_tool_call(new, &wait).await? {
             ToolCallBegun::New => store.tool_call(&new.run_id, new.attempt, &new.id).await?,
             ToolCallBegun::Existing(stored) => Some(*stored),
@@ -221,12 +221,11 @@ impl<'r> TurnApprovals<'r> {
     /// agent's own directory, in the environment that the agent always has.
     async fn is_allowed(&self, request: &ApprovalRequest) -> Result<bool, StoreError> {
         let Some(key) = &self.agent else { return Ok(false) };
-        let Some(command) = request.plain_command() else { return Ok(false) };
         let Some(stored) = self.ctx.engine.store.gateway_agent(key).await? else { return Ok(false) };
         let capabilities = &stored.agent.settings.capabilities;
+        let command = request.asked().allowable_in(&stored.agent.workspace);
         Ok(capabilities.commands == CommandMode::Ask
-            && request.directory() == Some(&*stored.agent.workspace)
-            && capabilities.allowed_commands.contains(&command))
+            && command.is_ok_and(|command| capabilities.allowed_commands.contains(&command)))
     }
 
     fn new_call(&self, request: &ApprovalRequest) -> NewToolCall {
@@ -240,7 +239,7 @@ impl<'r> TurnApprovals<'r> {
             tool: ToolName::parse(EXEC).expect("it is the name of a tool"),
             effect: "writes",
             args_digest: request.digest(),
-            args_shown: request.shown(MAX_SHOWN),
+            args_shown: request.excerpt(MAX_SHOWN),
             // The next worker of the run goes on with the request.
             owner: format!("turn/{}", order.run_id),
             gateway: self.agent.clone(),

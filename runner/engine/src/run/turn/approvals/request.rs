@@ -4,7 +4,7 @@
 //! (measured with OpenClaw 2026.9.6).
 
 use platform_core::json::{Raw, RawBuf};
-use runner_model::gateway_agent::AllowedCommand;
+use runner_model::gateway_agent::AskedCommand;
 use runner_store::UnixMillis;
 use serde::Deserialize;
 use serde_json::json;
@@ -18,8 +18,6 @@ const MAX_COMMAND: usize = 32 << 10;
 const MAX_LISTED: usize = 1000;
 /// Marks of a text that OpenClaw has cut, or left out.
 const CUT: [&str; 2] = ["…[truncated]", "full text suppressed]"];
-/// Marks of parts that OpenClaw has hidden.
-const HIDDEN: [&str; 2] = ["***", "…"];
 
 /// Request for an approval.
 #[derive(Debug, Clone, Deserialize)]
@@ -68,10 +66,6 @@ impl ApprovalRequest {
         self.request.session_key.as_deref()
     }
 
-    pub(super) fn directory(&self) -> Option<&str> {
-        self.request.cwd.as_deref()
-    }
-
     /// Returns the time at which the gateway ends the request itself.
     pub(super) fn expires(&self) -> Option<UnixMillis> {
         self.expires_at_ms.map(UnixMillis)
@@ -83,36 +77,36 @@ impl ApprovalRequest {
         command.len() <= MAX_COMMAND && !CUT.iter().any(|mark| command.contains(mark))
     }
 
-    /// Returns the command if it is what a rule could name: nothing of it is hidden, and it runs at the gateway itself, without
-    /// an environment of the model's choice.
-    pub(super) fn plain_command(&self) -> Option<AllowedCommand> {
-        let RequestedCommand { command, env_keys, node_id, host, .. } = &self.request;
-        let is_plain = self.is_whole()
-            && env_keys.as_ref().is_none_or(Vec::is_empty)
-            && node_id.is_none()
-            && matches!(host.as_deref(), None | Some("gateway"))
-            && !HIDDEN.iter().any(|mark| command.contains(mark));
-        AllowedCommand::parse(command).ok().filter(|_| is_plain)
+    /// Returns what a person decides about.
+    pub(super) fn asked(&self) -> AskedCommand {
+        let RequestedCommand { command, cwd, host, node_id, env_keys, warning_text, .. } =
+            self.request.clone();
+        AskedCommand {
+            command,
+            directory: cwd,
+            environment: env_keys.unwrap_or_default(),
+            host: node_id.map(|node| format!("node {node}")).or(host),
+            warning: warning_text,
+        }
     }
 
-    /// Returns what a person decides about, as JSON, with at most `max` bytes of the command.
-    pub(super) fn shown(&self, max: usize) -> String {
-        let RequestedCommand { command, cwd, host, node_id, env_keys, warning_text, .. } = &self.request;
+    /// Returns what a person decides about, as JSON.
+    pub(super) fn text(&self) -> String {
+        json!(self.asked()).to_string()
+    }
+
+    /// Returns the command and its directory as JSON, with at most `max` bytes of the command.
+    pub(super) fn excerpt(&self, max: usize) -> String {
+        let RequestedCommand { command, cwd, .. } = &self.request;
         let kept = &command[..command.floor_char_boundary(max.min(command.len()))];
         let cut = command.len() - kept.len();
         let command = if cut == 0 { kept.to_owned() } else { format!("{kept}… [{cut} more bytes]") };
-        let mut shown = json!({ "command": command, "directory": cwd });
-        if max == usize::MAX {
-            shown["environment"] = json!(env_keys.as_deref().unwrap_or_default());
-            shown["host"] = json!(node_id.as_ref().or(host.as_ref()));
-            shown["warning"] = json!(warning_text);
-        }
-        shown.to_string()
+        json!({ "command": command, "directory": cwd }).to_string()
     }
 
     /// Returns a digest of what a person decides about.
     pub(super) fn digest(&self) -> String {
-        let digest = Sha256::digest(self.shown(usize::MAX).as_bytes());
+        let digest = Sha256::digest(self.text().as_bytes());
         digest.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
@@ -137,26 +131,21 @@ mod tests {
 
     #[test]
     fn only_what_is_seen_whole_is_asked_or_allowed() {
-        for (more, is_whole, is_plain) in [
+        let suppressed = "[exec approval command exceeds display size limit; full text suppressed]";
+        for (more, is_whole, is_allowable) in [
             (json!({}), true, true),
             (json!({ "envKeys": [] }), true, true),
             (json!({ "envKeys": ["PATH"] }), true, false),
-            (json!({ "nodeId": "n" }), true, false),
-            (json!({ "host": "sandbox" }), true, false),
-            (json!({ "command": "curl -H 'Authorization: ***'" }), true, false),
-            (json!({ "command": "echo sk-abc…xyz" }), true, false),
+            (json!({ "nodeId": "gateway" }), true, false),
             (json!({ "command": "echo a…[truncated]" }), false, false),
-            (
-                json!({ "command": "[exec approval command exceeds display size limit; full text suppressed]" }),
-                false,
-                false,
-            ),
+            (json!({ "command": suppressed }), false, true),
             (json!({ "command": "x".repeat(MAX_COMMAND + 1) }), false, false),
         ] {
             let read = request(&more).unwrap();
-            assert_eq!((read.is_whole(), read.plain_command().is_some()), (is_whole, is_plain), "{more:.80}");
+            let is_allowed = read.asked().allowable_in("/w").is_ok();
+            assert_eq!((read.is_whole(), is_allowed), (is_whole, is_allowable), "{more:.80}");
         }
-        let shown = request(&json!({ "envKeys": ["PATH"], "warningText": "odd" })).unwrap().shown(usize::MAX);
+        let shown = request(&json!({ "envKeys": ["PATH"], "warningText": "odd" })).unwrap().text();
         assert!(shown.contains("PATH") && shown.contains("odd"), "{shown}");
         assert_ne!(
             request(&json!({})).unwrap().digest(),
