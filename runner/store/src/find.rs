@@ -18,6 +18,16 @@ pub enum AccountScope {
     Only(AccountId),
 }
 
+impl AccountScope {
+    /// Returns the account, if only one exists for the client.
+    pub(super) const fn account(&self) -> Option<&AccountId> {
+        match self {
+            Self::All => None,
+            Self::Only(account) => Some(account),
+        }
+    }
+}
+
 /// Ids have no characters that `LIKE` treats specially.
 const FIND_BY_PART: &str = "SELECT run FROM runs WHERE installation = $1 AND (run LIKE $2 OR run LIKE $3) \
      ORDER BY created DESC, run DESC LIMIT $4";
@@ -35,10 +45,7 @@ impl Store {
     /// [`Error::Unknown`] if the run does not exist, or belongs to another account.
     pub async fn run_within(&self, run_id: &RunId, scope: &AccountScope) -> Result<Run, Error> {
         let action = "look for a run";
-        let account = match scope {
-            AccountScope::All => None,
-            AccountScope::Only(account) => Some(account.as_str()),
-        };
+        let account = scope.account().map(AccountId::as_str);
         self.read(async |mut tx| {
             let found = sqlx::query(FIND_WITHIN)
                 .bind(self.installation.as_str())

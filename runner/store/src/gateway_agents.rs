@@ -64,6 +64,13 @@ impl GatewayAgentKey {
         let (gateway, agent) = text.split_once('/')?;
         Some(Self { gateway: GatewayId::parse(gateway).ok()?, agent: GatewayAgentId::parse(agent).ok()? })
     }
+
+    /// Reads the agent of a session, `GATEWAY/agent:AGENT:…`.
+    pub(super) fn of_session(name: &str) -> Option<Self> {
+        let (gateway, session) = name.split_once('/')?;
+        let (agent, _rest) = session.strip_prefix("agent:")?.split_once(':')?;
+        Some(Self { gateway: GatewayId::parse(gateway).ok()?, agent: GatewayAgentId::parse(agent).ok()? })
+    }
 }
 
 impl fmt::Display for GatewayAgentKey {

@@ -46,6 +46,7 @@ mod find;
 mod forget;
 mod gateway_agent_files;
 mod gateway_agents;
+mod gateway_sessions;
 mod host;
 mod host_file;
 mod identity;
@@ -128,6 +129,7 @@ pub use self::{
         GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
         MAX_GATEWAY_AGENTS, NewGatewayAgent,
     },
+    gateway_sessions::GatewaySession,
     host::Adopted,
     identity::{HostId, HostIdentity, Served},
     lease::{Claimant, Created, FencingToken, NewRun, Worker},

@@ -5,7 +5,7 @@ use std::path::Path;
 use platform_core::id::InstallationId;
 use sqlx::{AssertSqlSafe, Row};
 
-use super::{Address, Store, adjustments, ledger, overview, reconciliation};
+use super::{Address, Store, adjustments, gateway_sessions, ledger, overview, reconciliation};
 
 async fn open_in(dir: &Path) -> Store {
     let url = format!("sqlite://{}", dir.join("sluice.db").display());
@@ -38,6 +38,20 @@ async fn no_lookup_of_a_call_reads_all_receipts() {
     }
     let control = plan(&store, "SELECT * FROM receipts WHERE corrects = $1 AND installation = $2").await;
     assert!(reads_all(&control), "{control:?}");
+}
+
+/// A list of sessions reads the runs of its agent, however many others there are.
+#[tokio::test]
+async fn no_list_of_sessions_reads_other_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = open_in(dir.path()).await;
+    let plan = plan(&store, gateway_sessions::LIST).await;
+    let own = |step: &String| step.contains("runs_of_gateway_agent (installation=? AND gateway_agent=?)");
+    // What it has selected and sorted is scanned.
+    let is_broad = |step: &String| {
+        step.starts_with("SCAN") && !step.starts_with("SCAN listed") && !step.starts_with("SCAN page")
+    };
+    assert!(plan.iter().any(own) && !plan.iter().any(is_broad), "{plan:#?}");
 }
 
 /// An overview reads sums, but never receipts or runs.

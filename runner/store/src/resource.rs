@@ -281,6 +281,11 @@ impl Tx {
         if changed.rows_affected() == 0 {
             return Err(Error::NotWanted { run_id: run.run_id.clone(), kind, name });
         }
-        Ok(())
+        match (change.kind, change.stage) {
+            (ResourceKind::Session, ResourceState::Wanted) => {
+                self.name_gateway_agent(run.run_id.as_str(), &name).await
+            }
+            _ => Ok(()),
+        }
     }
 }

@@ -203,7 +203,7 @@ fn priority(row: &AnyRow) -> Result<Priority, Error> {
     known.ok_or_else(|| Error::Corrupt { what: "priority", value: stored.to_string() })
 }
 
-fn error_code(text: &str) -> Option<RunErrorCode> {
+pub(super) fn error_code(text: &str) -> Option<RunErrorCode> {
     serde_json::from_value(serde_json::Value::String(text.to_owned())).ok()
 }
 

@@ -10,19 +10,20 @@ use super::{
     Tx,
     backend::Backend,
     error::{Error, failed},
-    run_sums, usage_sums,
+    gateway_sessions, run_sums, usage_sums,
 };
 
 /// Version of the first schema. Its predecessors were never released.
 const FIRST: usize = 23;
 
 /// The first schema, and the migrations to each later version.
-const MIGRATIONS: [&str; 5] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("migrations/023.sql"),
     include_str!("migrations/024.sql"),
     include_str!("migrations/025.sql"),
     include_str!("migrations/026.sql"),
     include_str!("migrations/027.sql"),
+    include_str!("migrations/028.sql"),
 ];
 
 /// Version of the newest schema.
@@ -141,6 +142,7 @@ pub(super) async fn migrate(tx: &mut Tx, from: usize, to: usize) -> Result<(), E
 /// Fills what the migration to `version` brings from the rows that were there before.
 async fn fill(tx: &mut Tx, version: usize) -> Result<(), Error> {
     match version {
+        gateway_sessions::SINCE => tx.name_gateway_agents().await,
         usage_sums::SINCE => tx.fill_sums().await,
         run_sums::SINCE => {
             tx.fill_run_sums().await?;

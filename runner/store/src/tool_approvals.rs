@@ -10,6 +10,8 @@ use platform_core::{
     invalid::InvalidValue,
 };
 
+use runner_model::gateway_agent::session_directory;
+
 use super::{
     AccountScope, Run, Store, Tx,
     error::{Error, failed},
@@ -214,7 +216,9 @@ impl Store {
         };
         let agent = self.find_gateway_agent(tx, key).await?;
         let Some(agent) = agent else { return Ok(Err(UNKNOWN_AGENT.into())) };
-        let command = match asked.allowable_in(&agent.agent.workspace) {
+        let session = tx.session_of(call.run_id.as_str()).await?.map(|name| session_directory(&name));
+        let own: Vec<_> = session.iter().map(String::as_str).chain([&*agent.agent.workspace]).collect();
+        let command = match asked.allowable_in(&own) {
             Ok(command) => command,
             Err(fault) => return Ok(Err(fault)),
         };

@@ -27,13 +27,13 @@ pub struct AskedCommand {
 }
 
 impl AskedCommand {
-    /// Returns the command that a rule can name: a person sees all of it, and it runs at the gateway itself, in `directory`,
-    /// which is its agent's own, in the environment that the agent always has.
+    /// Returns the command that a rule can name: a person sees all of it, and it runs at the gateway itself, in one of
+    /// `own`, the directories of its agent and session, in the environment that the agent always has.
     ///
     /// # Errors
     /// If a rule would allow more than a person sees; says why.
-    pub fn allowable_in(&self, directory: &str) -> Result<AllowedCommand, InvalidValue> {
-        let is_at_home = self.directory.as_deref() == Some(directory)
+    pub fn allowable_in(&self, own: &[&str]) -> Result<AllowedCommand, InvalidValue> {
+        let is_at_home = self.directory.as_deref().is_some_and(|directory| own.contains(&directory))
             && self.environment.is_empty()
             && matches!(self.host.as_deref(), None | Some("gateway"));
         if !is_at_home {
@@ -62,9 +62,9 @@ mod tests {
             asked
         };
         let seen = asked(&|_| {});
-        assert_eq!(seen.allowable_in("/w").unwrap().as_str(), "make test");
-        assert!(asked(&|it| it.host = Some("gateway".into())).allowable_in("/w").is_ok());
-        assert!(seen.allowable_in("/other").is_err());
+        assert_eq!(seen.allowable_in(&["/s", "/w"]).unwrap().as_str(), "make test");
+        assert!(asked(&|it| it.host = Some("gateway".into())).allowable_in(&["/w"]).is_ok());
+        assert!(seen.allowable_in(&["/other"]).is_err());
         for change in [
             &(|it: &mut AskedCommand| it.directory = None) as &dyn Fn(&mut AskedCommand),
             &|it| it.environment = vec!["PATH".into()],
@@ -75,7 +75,7 @@ mod tests {
             &|it| it.command = "ls\u{200b}".into(),
         ] {
             let asked = asked(change);
-            assert!(asked.allowable_in("/w").is_err(), "{asked:?}");
+            assert!(asked.allowable_in(&["/w"]).is_err(), "{asked:?}");
         }
     }
 }

@@ -5,9 +5,11 @@
 mod asked_command;
 mod capabilities;
 mod name;
+mod session_directory;
 
 pub use self::{
     asked_command::AskedCommand,
     capabilities::{AllowedCommand, Capabilities, CommandMode, MAX_ALLOWED_COMMANDS, Switch},
     name::{AgentName, AvatarSeed, InvalidAgentName},
+    session_directory::session_directory,
 };

@@ -14,6 +14,7 @@ mod crashes;
 mod csp_reports;
 mod database;
 mod gateway_agents;
+mod gateway_sessions;
 mod holders;
 mod hosts;
 mod leases;

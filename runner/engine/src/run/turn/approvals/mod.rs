@@ -21,7 +21,7 @@ use platform_core::{
     limit::Millis,
 };
 use platform_runtime::report;
-use runner_model::gateway_agent::CommandMode;
+use runner_model::gateway_agent::{CommandMode, session_directory};
 use runner_store::{
     ApprovalWait, Error as StoreError, GatewayAgentKey, NewToolCall, StoredToolCall, ToolCallBegun,
     ToolCallEnd, ToolDecision, ToolVerdict, UnixMillis,
@@ -223,7 +223,8 @@ impl<'r> TurnApprovals<'r> {
         let Some(key) = &self.agent else { return Ok(false) };
         let Some(stored) = self.ctx.engine.store.gateway_agent(key).await? else { return Ok(false) };
         let capabilities = &stored.agent.settings.capabilities;
-        let command = request.asked().allowable_in(&stored.agent.workspace);
+        let directory = session_directory(&self.session);
+        let command = request.asked().allowable_in(&[&*directory, &*stored.agent.workspace]);
         Ok(capabilities.commands == CommandMode::Ask
             && command.is_ok_and(|command| capabilities.allowed_commands.contains(&command)))
     }

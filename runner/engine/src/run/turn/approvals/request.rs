@@ -142,7 +142,7 @@ mod tests {
             (json!({ "command": "x".repeat(MAX_COMMAND + 1) }), false, false),
         ] {
             let read = request(&more).unwrap();
-            let is_allowed = read.asked().allowable_in("/w").is_ok();
+            let is_allowed = read.asked().allowable_in(&["/w"]).is_ok();
             assert_eq!((read.is_whole(), is_allowed), (is_whole, is_allowable), "{more:.80}");
         }
         let shown = request(&json!({ "envKeys": ["PATH"], "warningText": "odd" })).unwrap().text();
