@@ -43,6 +43,12 @@ impl Hello {
         self.methods.contains(method)
     }
 
+    /// Returns whether each conversation can have another directory (measured with 2026.9.6).
+    #[must_use]
+    pub fn takes_directories(&self) -> bool {
+        self.version.at_least(2026, 9)
+    }
+
     /// Returns whether a trace id on a request reaches the model calls.
     #[must_use]
     pub fn takes_traces(&self) -> bool {

@@ -20,6 +20,9 @@ pub struct Turn {
     pub message: String,
     /// Model that answers, by the upstream's name; without it the gateway chooses.
     pub model: Option<ModelName>,
+    /// Directory of the conversation at the gateway, an absolute path that exists; that of the agent if absent, and at
+    /// gateways before 2026.9.
+    pub directory: Option<String>,
     /// Way in which the proxy recognizes the turn's model calls.
     pub attribution: Attribution,
     /// Time at which the turn is aborted, whatever the gateway reports.

@@ -4,12 +4,13 @@
 use std::{pin::pin, time::Duration};
 
 use harness::{
-    Outcome, Up, World, book::Page, docker::docker, eventually::eventually_within, sessions::Sessions,
+    Agent, Outcome, Up, World, book::Page, canary, docker::docker, eventually::eventually_within,
+    sessions::Sessions,
 };
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-const GATEWAY: &str = "[gateways.coding]\naccount = 'acct-7'\ndrain_timeout = '2s'\ndisk = '256MiB'\n\
+const GATEWAY: &str = "[api]\nlisten = '127.0.0.1:0'\n[gateways.coding]\naccount = 'acct-7'\ndrain_timeout = '2s'\ndisk = '256MiB'\n\
      [agents.'sandbox:openclaw-gateway']\nmode = 'gateway'\ngateways = ['coding']\nmodel = 'fake-steps'\nrun_timeout = '120s'\n";
 /// Longest wait for a gateway, and for a turn in it.
 const PATIENCE: Duration = Duration::from_secs(90);
@@ -95,6 +96,18 @@ impl Studio {
         told(&self.world)
     }
 
+    /// Returns the API as a member of the gateway's account uses it.
+    async fn member(&self) -> Agent {
+        let added =
+            self.sluice(&["principals", "add", "ann", "--account", "acct-7", "--role", "member"]).await;
+        let token = added.stdout.trim();
+        canary::hand_out(token);
+        let said = &self.up.as_ref().unwrap().said;
+        let address = said.lines().find_map(|line| line.strip_prefix("api       http://")).expect(said);
+        let api = Agent::over_tcp(address.parse().unwrap()).searched();
+        api.with_header("authorization", &format!("Bearer {token}"))
+    }
+
     async fn end(mut self) {
         let up = self.up.take().unwrap();
         assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
@@ -150,6 +163,40 @@ async fn an_agent_is_made_and_people_decide() {
     );
     let unknown = studio.ask("research-bot", SIMPLE).await;
     assert!(unknown.code == Some(2) && unknown.stderr.contains("sluice gateway agents ls"), "{unknown:?}");
+    studio.end().await;
+}
+
+/// Two conversations overwrite no file of each other, and each says what it cost.
+#[tokio::test]
+async fn each_session_has_its_own_directory() {
+    let studio = Studio::start().await;
+    let steps = |command: &str| {
+        format!("Do this:\ncall: exec {}\nsay: Done.", serde_json::json!({ "command": command }))
+    };
+    let turn = async |key: &str, command: &str| {
+        let order = ["run", "--agent", "sandbox:openclaw-gateway", "--account", "acct-7", "--state-key", key];
+        studio.sluice(&[&order[..], &[&steps(command)]].concat()).await;
+        studio.told()
+    };
+    turn("one", "echo of-one > note.txt").await;
+    let other = turn("two", "cat note.txt; pwd").await;
+    assert!(!other.contains("of-one") && other.contains("/workspace/sessions/"), "{other}");
+    let again = turn("one", "cat note.txt").await;
+    assert!(again.contains("of-one"), "the control: {again}");
+
+    let listed = json(&studio.sluice(&["gateway", "agents", "sessions", "coding", "main", "--json"]).await);
+    let sessions = listed["sessions"].as_array().unwrap();
+    let keys: Vec<_> = sessions.iter().map(|one| (&one["state_key"], &one["runs"], &one["state"])).collect();
+    let ended = &Value::from("succeeded");
+    assert_eq!(keys, [(&"one".into(), &2.into(), ended), (&"two".into(), &1.into(), ended)], "{listed}");
+
+    let name = sessions[0]["session"].as_str().unwrap().to_owned();
+    let ann = studio.member().await;
+    let files = "/api/v1/gateways/coding/agents/main/workspace";
+    let listed = ann.get(&format!("{files}?session={name}")).await;
+    assert_eq!(listed.json()["entries"][0]["path"], "note.txt", "{}", listed.text());
+    let note = ann.get(&format!("{files}/note.txt?session={name}")).await;
+    assert_eq!(note.text(), "of-one\n");
     studio.end().await;
 }
 

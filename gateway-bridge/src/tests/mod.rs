@@ -25,6 +25,7 @@ fn turn(id: &str) -> Turn {
         session: SessionKey::new("main", &account, id).unwrap(),
         message: "Hello".into(),
         model: Some(ModelName::parse("fake").unwrap()),
+        directory: None,
         attribution: Attribution::Slot { provider: GatewayProvider::parse("s1").unwrap() },
         deadline: Instant::now() + Duration::from_secs(60),
     }
@@ -224,6 +225,31 @@ async fn a_taken_up_turn_is_resent_to_its_boot_only() {
         let ending = running.ending().await;
         assert!(matches!(&ending, Ending::Completed { text, .. } if text == "as it was"), "{ending:?}");
     }
+}
+
+#[tokio::test]
+async fn a_session_gets_its_directory_first() {
+    let listener = Listener::bind();
+    let gateway = listener.open();
+    let mut peer = listener.hello(json!({ "server": { "version": "2026.9.6", "connId": "c" } })).await;
+    let in_directory = |id| Turn { directory: Some("/workspace/sessions/1".into()), ..turn(id) };
+    let running = gateway.run(in_directory("r1")).await.unwrap();
+    let create = peer.expect("sessions.create").await;
+    assert_eq!(
+        create["params"],
+        json!({ "key": "agent:main:accta:kr1", "agentId": "main", "cwd": "/workspace/sessions/1" })
+    );
+    peer.answer(&create, json!({ "ok": true })).await;
+    let request = peer.accept_turn().await;
+    peer.complete_turn(&request, "Done").await;
+    assert!(matches!(running.ending().await, Ending::Completed { .. }));
+
+    // An older one has no such parameter.
+    let listener = Listener::bind();
+    let gateway = listener.open();
+    let mut peer = listener.hello(json!({ "server": { "version": "2026.8.2", "connId": "c" } })).await;
+    let _running = gateway.run(in_directory("r2")).await.unwrap();
+    peer.accept_turn().await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@
 mod end_guard;
 mod prepare;
 mod resume;
-mod session_headers;
+mod session_setup;
 mod settle;
 mod stop;
 
@@ -153,7 +153,7 @@ impl TurnTask {
             return ending;
         }
         if self.sent_to.is_none()
-            && let Err(failure) = self.set_session_headers().await
+            && let Err(failure) = self.set_up_session().await
         {
             return Ending::Failed(failure);
         }

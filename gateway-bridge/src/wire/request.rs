@@ -160,6 +160,12 @@ impl Turn {
         ChatParams { message: Cow::Borrowed("again"), ..self.chat_params(Duration::from_secs(1)) }
     }
 
+    /// Returns the session with its directory, if it has one.
+    pub(crate) fn session_with_directory(&self) -> Option<CreateSession<'_>> {
+        let cwd = self.directory.as_deref()?;
+        Some(CreateSession { key: self.session.as_str(), agent_id: self.session.agent(), cwd })
+    }
+
     /// Returns the changes that the session needs before the turn; `None` if there are none.
     pub(crate) fn patch(
         &self,
@@ -196,6 +202,15 @@ fn guard_command(message: &str) -> Cow<'_, str> {
         return Cow::Owned(format!("{COMMAND_GUARD}{message}"));
     }
     Cow::Borrowed(message)
+}
+
+/// Parameters of `sessions.create`, which adopts a session that exists.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CreateSession<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) agent_id: &'a str,
+    pub(crate) cwd: &'a str,
 }
 
 /// Parameters of `sessions.patch`, which answers with the session's id.

@@ -300,6 +300,7 @@ fn turn(attribution: Attribution) -> Turn {
         session: SessionKey::new("main", &account, "state-1").unwrap(),
         message: "Say hello to /etc".into(),
         model: Some(platform_core::id::ModelName::parse("fake").unwrap()),
+        directory: Some("/workspace/sessions/1".into()),
         attribution,
         deadline: tokio::time::Instant::now(),
     }
@@ -328,6 +329,7 @@ fn sent() -> Vec<(&'static str, String)> {
         ("agent by headers (an extension)", start(&extended, Generation::Four)),
         ("chat.send", start(&slot, Generation::Three)),
         ("chat.send again", call("chat.send", &slot.repeated_chat())),
+        ("sessions.create", call("sessions.create", &slot.session_with_directory().unwrap())),
         ("sessions.patch of the model", patch(&slot, Generation::Three)),
         ("sessions.patch of headers (an extension)", patch(&extended, Generation::Four)),
         ("sessions.patch of nothing", patch(&plugged, Generation::Four)),

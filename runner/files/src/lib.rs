@@ -11,6 +11,7 @@ mod beneath;
 mod changes;
 mod clone;
 mod diff;
+mod directory;
 mod error;
 mod file_name;
 mod git_dirs;
@@ -43,6 +44,7 @@ pub use self::{
     changes::{Change, ChangeForm, Changes, NewSide, OldSide, UnreadableEntry},
     clone::FreshClone,
     diff::{DiffFigures, DiffReader, FileDiff},
+    directory::{AgentDirectory, DirectoryEntry, DirectoryEntryForm, ListedDirectory},
     error::{CopyProblem, Error},
     file_name::{folded_name, folded_text, is_git_dir},
     git_gaps::GitGaps,

@@ -20,6 +20,7 @@
 //!
 //! Invariants: reads go through `openat2` beneath the tree. Only plain files are read.
 
+mod agent_dir;
 mod behaviour;
 mod bounds;
 mod content;
@@ -58,6 +59,7 @@ use runner_files::{Stage, StagedFiles};
 use tokio::{sync::oneshot, task::spawn_blocking};
 
 pub use self::{
+    agent_dir::make_agent_dir,
     bounds::Durability,
     content::InitialContent,
     conversation::markdown as as_markdown,

@@ -79,6 +79,7 @@ pub fn asking(session: &SessionKey, message: &str) -> Turn {
         session: session.clone(),
         message: message.to_owned(),
         model: None,
+        directory: None,
         attribution: Attribution::Trace(Traceparent { trace, span, sampled: true }),
         deadline: Instant::now() + DEADLINE,
     }

@@ -32,6 +32,7 @@ const BELOW: [(&str, &[&str]); 33] = [
             "platform-outbound",
             "platform-runtime",
             "gateway-bridge",
+            "runner-files",
             "runner-model",
             "runner-docker",
             "runner-store",

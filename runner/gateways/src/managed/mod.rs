@@ -17,6 +17,7 @@ mod probe;
 mod setup;
 mod spec;
 mod tools;
+mod workspace;
 
 pub(crate) use self::tools::{has_tool, never_allowed};
 pub use self::{
@@ -27,4 +28,5 @@ pub use self::{
     inspect::{ConfigSource, ReadConfig, State, check, read_config, state},
     lifecycle::{KeptData, StartProgress, StartResult},
     monitor::monitor,
+    workspace::{make_session_directory, open_directory},
 };

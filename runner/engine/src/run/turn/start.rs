@@ -7,6 +7,7 @@ use platform_core::{control::Correlation, event::Phase, id::ModelName};
 use runner_gateways::{
     self as gateway,
     attribution::{self, Registered},
+    managed::make_session_directory,
 };
 use runner_model::{failpoint::Point, lifecycle::Transition};
 use runner_store::{ResourceChange, ResourceKind, ResourceState};
@@ -47,7 +48,8 @@ impl RunExecutor<'_> {
         Point::RunStored.reach();
         ctx.check_cancelled()?;
         ctx.events.send_phase(Phase::Running);
-        let turn = self.build_turn(prepared, attribution)?;
+        let directory = make_session_directory(prepared.target.connection, &prepared.target.key).await;
+        let turn = Turn { directory, ..self.build_turn(prepared, attribution)? };
         let running = match begun {
             None => ctx.run.perform(prepared.gateway.run(turn)).await?,
             Some(begun) => ctx.run.perform(prepared.gateway.resume(turn, begun)).await?,
@@ -80,7 +82,7 @@ impl RunExecutor<'_> {
         self.step(Transition::Run, changes).await
     }
 
-    /// Builds the turn, with its message.
+    /// Builds the turn, with its message. The gateway knows the directory of a turn that was begun.
     fn build_turn(
         &self,
         prepared: &PreparedTurn<'_>,
@@ -99,6 +101,7 @@ impl RunExecutor<'_> {
             session: prepared.target.key.clone(),
             message,
             model: Some(ModelName::parse(&spec.model)?),
+            directory: None,
             attribution,
             deadline: Instant::now() + prepared.time_left + GATEWAY_DEADLINE_GRACE,
         })

@@ -1,4 +1,4 @@
-//! Sets a turn's session up, and removes its headers afterwards.
+//! Sets a turn's session up: its directory, model and headers. Removes the headers afterwards.
 
 use platform_runtime::report;
 
@@ -13,13 +13,18 @@ use crate::{
 };
 
 impl TurnTask {
-    /// Sets up the session before the turn: its model, its headers.
-    pub(super) async fn set_session_headers(&mut self) -> Result<(), TurnFailure> {
-        let generation = self.up.hello.generation;
+    /// Sets up the session before the turn.
+    pub(super) async fn set_up_session(&mut self) -> Result<(), TurnFailure> {
+        let limit = self.handle.shared.limits.call;
+        let hello = &self.up.hello;
+        // Each turn says it again: the gateway may have lost the session since the last one.
+        if let Some(session) = self.turn.session_with_directory().filter(|_| hello.takes_directories()) {
+            self.handle.call("sessions.create", &session, limit).await.map_err(setup_failure)?;
+        }
+        let generation = hello.generation;
         let Some(patch) = self.turn.patch(generation, self.handle.shared.provider.as_ref()) else {
             return Ok(());
         };
-        let limit = self.handle.shared.limits.call;
         let patched = self.handle.call("sessions.patch", &patch, limit).await.map_err(setup_failure)?;
         if let Attribution::Plugin(headers) = &self.turn.attribution {
             let session_id = transcript::session_id(&patched)
