@@ -191,6 +191,12 @@ impl Caller {
         self.may_change_connections()
     }
 
+    /// Checks that the caller may read the files of agents in gateways of its account: of any of them, because they share a
+    /// disk.
+    pub(crate) fn may_read_gateway_files(&self) -> Result<(), Error> {
+        self.may_change_connections()
+    }
+
     /// Returns the repositories that the caller's runs may work on; `None` if only its account bounds them.
     pub(crate) fn repositories(&self) -> Option<&[String]> {
         self.principal().and_then(|principal| principal.repositories.as_deref())

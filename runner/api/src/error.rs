@@ -94,6 +94,9 @@ pub(super) enum Error {
         /// Reason.
         why: String,
     },
+    /// The gateway runs elsewhere, and so do its agents.
+    #[error("gateway {0} runs on another host, which has its agents' files")]
+    GatewayFilesElsewhere(GatewayId),
     /// Another agent of the gateway has the id.
     #[error("the gateway has an agent with this id already")]
     GatewayAgentExists {
@@ -319,6 +322,7 @@ impl Coded for Error {
             Self::TooManyAttempts { .. } => Code::TooManyAttempts,
             Self::Role { .. } | Self::LimitedPrincipal => Code::Forbidden,
             Self::Gateway(error) => error.code(),
+            Self::GatewayFilesElsewhere(_) => Code::GatewayMisused,
             Self::GatewayUnavailable { .. } => Code::GatewayUnavailable,
             Self::GatewayAgentExists { .. } => Code::GatewayAgentExists,
             Self::GatewayAgentChanged { .. } => Code::GatewayAgentChanged,

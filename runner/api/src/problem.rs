@@ -200,7 +200,7 @@ problems! {
         "the gateway does not answer",
         "send the request again; `sluice gateway check` says what the gateway lacks";
     GATEWAY_AGENT_UNKNOWN = GatewayAgentUnknown:
-        "the agent runs at no gateway, or its gateway has no such agent for the account",
+        "the agent runs at no gateway and describes no `openclaw_agents`, or there is no such agent for the account",
         "order one of the gateway's agents, or leave `gatewayAgent` out";
     GATEWAY_AGENT_NOT_READY = GatewayAgentNotReady:
         "the gateway does not have the agent yet; `detail` says why",

@@ -84,6 +84,9 @@ fn gateway_routes() -> Vec<Route> {
     const FILES: &str = "/api/v1/gateways/{gateway}/agents/{agent}/files";
     const FILE: &str = "/api/v1/gateways/{gateway}/agents/{agent}/files/{file}";
     const EXPLAIN: &str = "/api/v1/gateways/{gateway}/agents/{agent}/explain";
+    const SESSIONS: &str = "/api/v1/gateways/{gateway}/agents/{agent}/sessions";
+    const WORKSPACE: &str = "/api/v1/gateways/{gateway}/agents/{agent}/workspace";
+    const WORKSPACE_FILE: &str = "/api/v1/gateways/{gateway}/agents/{agent}/workspace/{*path}";
     use gateways as g;
     vec![
         guarded("/api/v1/gateways", Viewer, get(g::list, g::list_operation())),
@@ -100,6 +103,9 @@ fn gateway_routes() -> Vec<Route> {
         guarded(FILE, Member, put(g::put_file, g::put_file_operation())),
         guarded(FILE, Member, delete(g::remove_file, g::remove_file_operation())),
         guarded(EXPLAIN, Viewer, get(g::explain_agent, g::explain_agent_operation())),
+        guarded(SESSIONS, Viewer, get(g::list_sessions, g::list_sessions_operation())),
+        guarded(WORKSPACE, Viewer, get(g::list_workspace, g::list_workspace_operation())),
+        guarded(WORKSPACE_FILE, Viewer, get(g::read_workspace_file, g::read_workspace_file_operation())),
     ]
 }
 

@@ -45,6 +45,12 @@ async fn an_account_has_its_own_agents() {
         (&stranger, Method::DELETE, "/own/agents/research-bot", None, 404),
         (&stranger, Method::GET, "/own/agents/research-bot/files", None, 404),
         (&stranger, Method::GET, "/own/agents/research-bot/explain", None, 404),
+        (&stranger, Method::GET, "/own/agents/research-bot/sessions", None, 404),
+        (&stranger, Method::GET, "/own/agents/research-bot/workspace", None, 404),
+        (&viewer, Method::GET, "/own/agents/research-bot/sessions", None, 200),
+        (&viewer, Method::GET, "/own/agents/research-bot/workspace", None, 404),
+        (&viewer, Method::GET, "/own/agents/research-bot/workspace?path=../other", None, 400),
+        (&viewer, Method::GET, "/own/agents/research-bot/workspace?session=agent:main:a:b", None, 404),
         (&member, Method::GET, "/shared/agents", None, 404),
         (&member, Method::POST, "/shared/agents", Some(&name), 404),
         (&boss, Method::POST, "/shared/agents", Some(&name), 201),
@@ -63,6 +69,8 @@ async fn an_account_has_its_own_agents() {
         served.principal(&["lim", "--account", "acct-1", "--role", "member", "--agent", "test:sh"]).await;
     let (status, refused) =
         call(&limited, Method::POST, "/own/agents", Some(&json!({ "name": "Other" }))).await;
+    assert_eq!((status, &refused["code"]), (403, &json!("forbidden")), "{refused}");
+    let (status, refused) = call(&limited, Method::GET, "/own/agents/main/workspace", None).await;
     assert_eq!((status, &refused["code"]), (403, &json!("forbidden")), "{refused}");
     served.end().await;
 }

@@ -46,7 +46,7 @@ pub(super) struct ChatBody {
     message_id: Option<String>,
     /// Agent to run; `NAME` is short for `sandbox:NAME`.
     graph_name: Option<String>,
-    /// Agent of the agent's gateway, by its id; the one of the configuration if absent.
+    /// Agent of the agent's gateway, or of its `openclaw_agents`, by its id; the one of the configuration if absent.
     #[schema(value_type = Option<String>)]
     gateway_agent: Option<GatewayAgentId>,
     model: Option<String>,

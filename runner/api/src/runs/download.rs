@@ -1,32 +1,24 @@
-//! Gives out one file of a run, as an attachment that no browser shows. Follows no link.
+//! Gives out one file of a run. Follows no link.
 
-use std::{ffi::OsString, mem, os::unix::ffi::OsStringExt};
+use std::{ffi::OsString, os::unix::ffi::OsStringExt};
 
 use axum::{
     Extension,
-    body::Body,
     extract::{Request, State},
-    http::{
-        HeaderName, HeaderValue,
-        header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_TYPE},
-    },
-    response::{IntoResponse, Response},
+    response::Response,
 };
-use futures_util::{Stream, stream::unfold};
 use platform_core::percent;
-use runner_files::{PlainFile, RelativePath, Unreadable};
-use tokio::task::spawn_blocking;
+use runner_files::RelativePath;
 
-use super::{
-    RUNS,
-    file_job::{do_blocking, find_files},
-};
+use super::{RUNS, files::find_files};
 use crate::{
-    body::refuse_query, caller::Caller, context::ApiContext, error::Error, stream_permits::StreamPermit,
+    attachment::{attachment, refusal},
+    body::refuse_query,
+    caller::Caller,
+    context::ApiContext,
+    error::Error,
+    file_job::do_blocking,
 };
-
-/// Bytes that are read at a time.
-const PIECE_SIZE: usize = 256 << 10;
 
 /// Answers with the content of one file.
 pub(crate) async fn download(
@@ -38,21 +30,10 @@ pub(crate) async fn download(
     let FileAddress { run_id, path } = FileAddress::read(request.uri().path()).ok_or(Error::Route)?;
     let permit = context.stream_permits.acquire(caller.name()).ok_or(Error::TooManyStreams)?;
     let files = find_files(&context, &caller, &run_id).await?;
-    let disposition = disposition(&path)?;
-    let opened = do_blocking(&context, &caller, move |_given_up| {
-        files.open_file(&path).map_err(|why| match why {
-            Unreadable::Missing | Unreadable::NotAFile => Error::Route,
-            why => Error::File(why),
-        })
-    });
-    let file = opened.await?;
-    let headers: [(HeaderName, HeaderValue); 3] = [
-        (CONTENT_TYPE, HeaderValue::from_static("application/octet-stream")),
-        (CONTENT_DISPOSITION, disposition),
-        (CONTENT_LENGTH, file.size().into()),
-    ];
-    let content = Content { file: Some(file), pending: Vec::new(), _permit: permit };
-    Ok((headers, Body::from_stream(content.pieces())).into_response())
+    let wanted = path.clone();
+    let opened =
+        do_blocking(&context, &caller, move |_given_up| files.open_file(&wanted).map_err(refusal)).await?;
+    attachment(opened, &path, permit)
 }
 
 /// Run and file that a request names.
@@ -69,54 +50,6 @@ impl FileAddress {
         let run_id = String::from_utf8(percent::decode(run_id)?).ok()?;
         let path = RelativePath::parse(OsString::from_vec(percent::decode(path)?)).ok()?;
         Some(Self { run_id, path })
-    }
-}
-
-/// Returns the header that has browsers store the file under its name (RFC 6266).
-fn disposition(path: &RelativePath) -> Result<HeaderValue, Error> {
-    let escaped = percent::encode(path.name().to_string_lossy().as_bytes()).replace('~', "%7E");
-    let value = format!("attachment; filename*=UTF-8''{escaped}");
-    HeaderValue::from_str(&value).map_err(|_never| Error::Internal)
-}
-
-/// Content of a file that is being sent.
-struct Content {
-    /// The file; absent once it has been read to its end.
-    file: Option<PlainFile>,
-    /// Piece that is sent once the next one was read: the last one only if the file has stayed the same.
-    pending: Vec<u8>,
-    _permit: StreamPermit,
-}
-
-impl Content {
-    fn pieces(self) -> impl Stream<Item = Result<Vec<u8>, Unreadable>> + Send {
-        unfold(self, async |mut content| {
-            let piece = content.next().await.transpose()?;
-            Some((piece, content))
-        })
-    }
-
-    /// Returns the next piece; `None` at the end. An error cuts the answer short, which its length shows.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Unreadable> {
-        while let Some(mut file) = self.file.take() {
-            let read = spawn_blocking(move || {
-                let mut piece = vec![0; PIECE_SIZE];
-                let len = file.read_piece(&mut piece)?;
-                piece.truncate(len);
-                Ok((file, piece))
-            });
-            let (file, piece) = read.await.unwrap_or(Err(Unreadable::Changed))?;
-            if piece.is_empty() {
-                break;
-            }
-            self.file = Some(file);
-            let before = mem::replace(&mut self.pending, piece);
-            if !before.is_empty() {
-                return Ok(Some(before));
-            }
-        }
-        let last = mem::take(&mut self.pending);
-        Ok((!last.is_empty()).then_some(last))
     }
 }
 
@@ -145,19 +78,5 @@ mod tests {
         ] {
             assert_eq!(path(uri), expected, "{uri}");
         }
-    }
-
-    #[test]
-    fn no_name_of_a_file_breaks_out_of_its_header() {
-        let header = |name: &[u8]| {
-            let path = RelativePath::parse(OsStr::from_bytes(name)).unwrap();
-            disposition(&path).unwrap().to_str().unwrap().to_owned()
-        };
-        assert_eq!(header(b"dir/a-b.txt"), "attachment; filename*=UTF-8''a-b.txt");
-        assert_eq!(
-            header(b"a\"; filename=b\r\nset-cookie: x"),
-            "attachment; filename*=UTF-8''a%22%3B%20filename%3Db%0D%0Aset-cookie%3A%20x"
-        );
-        assert_eq!(header("ö".as_bytes()), "attachment; filename*=UTF-8''%C3%B6");
     }
 }

@@ -16,17 +16,18 @@ use tokio_util::sync::CancellationToken;
 use utoipa::IntoParams;
 
 use super::{
-    file_job::{do_blocking, find_files},
     file_view::{
         ChangedFileView, HiddenFilesView, MAX_LISTED, RunDiffView, RunFileView, RunFilesView,
         UnreadableFileView,
     },
+    find,
 };
 use crate::{
     body::{ObjectId, read_query},
     caller::Caller,
     context::ApiContext,
     error::Error,
+    file_job::do_blocking,
     json_response,
     stream_response::accepts,
 };
@@ -57,6 +58,17 @@ impl FilesQuery {
         let paths = self.path.iter().map(RelativePath::parse);
         paths.collect::<Result<_, _>>().map_err(|error| Error::Invalid(format!("`path`: {error}")))
     }
+}
+
+/// Finds the files of the run `run_id`, if it exists for `caller`.
+pub(super) async fn find_files(
+    context: &ApiContext,
+    caller: &Caller,
+    run_id: &str,
+) -> Result<RunFiles, Error> {
+    let opened = context.opened().await?;
+    let run = find(&opened.store, caller, run_id).await?;
+    Ok(RunFiles::open(&opened.store, &context.settings().get().sandbox, &run.run_id).await?)
 }
 
 /// Lists the files that a run has now, with the change of each.

@@ -7,7 +7,6 @@ mod download;
 pub(crate) mod event_source;
 mod event_view;
 mod events;
-mod file_job;
 mod file_view;
 mod files;
 mod logs;

@@ -48,7 +48,7 @@ pub(super) struct OrderBody {
     /// Agent to run; the default one if absent.
     #[schema(value_type = Option<schemas::AgentId>)]
     agent_id: Option<AgentId>,
-    /// Agent of the agent's gateway, by its id; the one of the configuration if absent.
+    /// Agent of the agent's gateway, or of its `openclaw_agents`, by its id; the one of the configuration if absent.
     #[schema(value_type = Option<String>)]
     gateway_agent: Option<GatewayAgentId>,
     /// Model to ask; the agent's if absent.

@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fs};
 
 use harness::{Agent, Answer, private_file, served::Served};
 use http::{Method, StatusCode};
+use platform_core::id::WorkspaceId;
 use serde_json::{Value, json};
 
 use super::{
@@ -81,6 +82,11 @@ impl Samples {
         let bot = ["gateway", "agents", "add", "walked", "Walked Bot"];
         let made = there.world.sluice().run(&bot).await;
         assert_eq!(made.code, Some(0), "{made:?}");
+        // As the gateway would leave it.
+        let disk = there.world.path().join("gateways/walked/disk").join(WorkspaceId::from_random(0).as_str());
+        let own = disk.join("tree/state/agents/walked-bot");
+        fs::create_dir_all(&own).unwrap();
+        fs::write(own.join("a.txt"), "of the bot").unwrap();
         let samples = [
             ("repository", REPOSITORY),
             ("connection", connection.as_str()),

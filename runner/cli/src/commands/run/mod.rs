@@ -80,7 +80,8 @@ pub(super) struct Arguments {
     /// Agent to run; `claude-code` is short for `sandbox:claude-code`
     #[arg(long, default_value = DEFAULT_AGENT, value_name = "AGENT", value_parser = parse_agent)]
     agent: AgentId,
-    /// Agent of the agent's gateway, as `sluice gateway agents ls` lists it [default: that of the agent's entry]
+    /// Agent of the agent's gateway, as `sluice gateway agents ls` lists it, or of OpenClaw, as `openclaw_agents` of the
+    /// agent's entry describes it [default: that of the agent's entry]
     #[arg(long, value_name = "ID")]
     gateway_agent: Option<GatewayAgentId>,
     /// Model to ask [default: the agent's, else upstream.default_model]

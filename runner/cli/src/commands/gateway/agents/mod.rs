@@ -5,6 +5,7 @@
 mod change;
 mod error;
 mod ls;
+mod sessions;
 mod wait;
 
 use std::{
@@ -51,6 +52,12 @@ Examples:
         after_help = "Example:\n  sluice gateway agents write coding research-bot AGENTS.md --from notes.md"
     )]
     Write(WriteArguments),
+    /// List the sessions of an agent, the last first: what each was about, and what it cost
+    #[command(after_help = "\
+Examples:
+  sluice gateway agents sessions coding research-bot
+  sluice gateway agents sessions coding main --json | jq '[.sessions[].nanodollars] | add / 1e9'")]
+    Sessions(sessions::SessionsArguments),
     /// Remove an agent from its gateway; its files stay there
     #[command(after_help = "Example:\n  sluice gateway agents rm coding research-bot")]
     Rm(RmArguments),
@@ -116,6 +123,7 @@ pub(in crate::commands) async fn agents(context: &Context, command: Command) -> 
         Command::Add(arguments) => add(context, arguments).await,
         Command::Set(arguments) => change::set(context, arguments).await,
         Command::Write(arguments) => write(context, arguments).await,
+        Command::Sessions(arguments) => sessions::sessions(context, arguments).await,
         Command::Rm(arguments) => rm(context, arguments).await,
     }
 }

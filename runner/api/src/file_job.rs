@@ -1,25 +1,12 @@
-//! Reads the files of runs on threads for blocking work, so that the thread of the API waits for no disk.
+//! Reads files on threads for blocking work, so that the thread of the API waits for no disk.
 
-use runner_engine::run_files::RunFiles;
 use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 
-use super::find;
 use crate::{caller::Caller, context::ApiContext, error::Error};
 
-/// Finds the files of the run `run_id`, if it exists for `caller`.
-pub(super) async fn find_files(
-    context: &ApiContext,
-    caller: &Caller,
-    run_id: &str,
-) -> Result<RunFiles, Error> {
-    let opened = context.opened().await?;
-    let run = find(&opened.store, caller, run_id).await?;
-    Ok(RunFiles::open(&opened.store, &context.settings().get().sandbox, &run.run_id).await?)
-}
-
 /// Does `work` for `caller` on its own thread, one of a few at a time. Cancels the token if the request is given up.
-pub(super) async fn do_blocking<T: Send + 'static>(
+pub(crate) async fn do_blocking<T: Send + 'static>(
     context: &ApiContext,
     caller: &Caller,
     work: impl FnOnce(&CancellationToken) -> Result<T, Error> + Send + 'static,
