@@ -20,7 +20,7 @@ const BASE = [
 /** What pages without a stream share. */
 const POLLED = /src\/(api\/usePoll|components\/(FixText|LoadNote|ObjectLink))/;
 /** What pages with a stream share. */
-const LIVE = /src\/(api\/(calls|sse|stream|useStream)|components\/StreamNote|pages\/runs\/figures\.)/;
+const LIVE = /src\/(api\/(calls|sse|stream|useStream)|components\/(Pager|StreamNote)|pages\/runs\/figures\.)/;
 
 export default defineConfig({
   build: {

@@ -8,7 +8,7 @@ const ON_DEMAND = new Set([
     .map((name) => `src/pages/money/${name}.tsx`),
   ...["Ask", "Calls", "Events", "Failure", "Git", "Output", "Receipts", "Refusals", "Timeline", "Tools"]
     .map((name) => `src/pages/runs/run/${name}.tsx`),
-  ...["Behaviour", "NewAgent", "Remove", "ToolAccess"].map((name) => `src/pages/tools/studio/${name}.tsx`),
+  ...["Behaviour", "NewAgent", "Remove", "Sessions", "ToolAccess", "Workspace"].map((name) => `src/pages/tools/studio/${name}.tsx`),
 ]);
 const DIST = new URL("../dist/", import.meta.url);
 const max = Number(process.argv[2]) * 1000;

@@ -38,6 +38,8 @@ fn assert_states(case: &Value) {
         ("unreachable", &["No connection"]),
         ("/sandbox/failed?tab=calls", &["a word"]),
         ("/approvals", &["a word"]),
+        ("/gateways/coding/main?tab=sessions", &["Run a word", "waiting"]),
+        ("/gateways/coding/main?tab=files", &["only be read", "1 more", "a word"]),
     ] {
         let shown = case["texts"][state].as_str().unwrap();
         assert!(texts.iter().all(|text| shown.contains(text)), "{state}: {texts:?} in {shown}");

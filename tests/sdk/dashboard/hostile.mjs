@@ -33,6 +33,7 @@ async function audits(browser, who, paths, prepare = () => undefined) {
 
 const TABS = ["answer", "events", "output", "tools", "calls", "refusals", "git", "timeline"];
 const tabs = (run) => TABS.map((tab) => `/sandbox/${run}?tab=${tab}`);
+const agentTabs = ["capabilities", "sessions", "files"].map((tab) => `/gateways/coding/main?tab=${tab}`);
 
 // Replaces each text of the API's answers by `text`, except those that say who is signed in.
 async function spoil(visit, text) {
@@ -169,14 +170,14 @@ const CASES = {
   },
   spoiled: (browser) => {
     const text = `${Object.values(attacks).join(" ")} \u202eRLO\u2066 \u001b]52;c;x\u0007 \u0000 \ud800 \u200b e${"\u0301".repeat(5000)} __proto__`;
-    const paths = ["/sandbox", ...tabs("hostile"), "/agents", "/accounts", "/accounts/acct-7", "/approvals", "/gateways", "/gateways/coding", "/gateways/coding/main", "/system", "/chat"];
+    const paths = ["/sandbox", ...tabs("hostile"), "/agents", "/accounts", "/accounts/acct-7", "/approvals", "/gateways", "/gateways/coding", ...agentTabs, "/system", "/chat"];
     return audits(browser, "boss", paths, (visit) => spoil(visit, text));
   },
   // What runs of other agents would have: calls, refusals, receipts, commits, calls that wait.
   fabricated: (browser) => {
     const paths = ["answer", "tools", "calls", "refusals", "receipts", "git"].map((tab) => `/sandbox/hostile?tab=${tab}`);
     const accounts = ["statement", "receipts"].map((tab) => `/accounts/acct-7?tab=${tab}`);
-    return audits(browser, "boss", ["/", ...paths, ...accounts, "/approvals", "/sandbox", "/agents", "/gateways", "/gateways/coding"], (visit) => fabricate(visit, hostile));
+    return audits(browser, "boss", ["/", ...paths, ...accounts, "/approvals", "/sandbox", "/agents", "/gateways", "/gateways/coding", ...agentTabs.slice(1)], (visit) => fabricate(visit, hostile));
   },
   prototype: (browser) => audits(browser, "ann", ["/sandbox/__proto__", "/sandbox/constructor?tab=events", "/chat/__proto__", "/accounts/__proto__"]),
   pull_requests: (browser) =>

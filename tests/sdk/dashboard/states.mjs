@@ -1,10 +1,11 @@
 // Leads pages of the dashboard into states that they are in for a while, or only with what rare runs have.
 import { fabricate, origin } from "./driver.mjs";
 
-// Pages that have rows only if a run called a model, or a tool of the host.
+// Pages that have rows only if a run called a model or a tool of the host, or if a gateway runs.
 const FILLED = [
   ...["calls", "tools", "refusals", "receipts", "git"].map((tab) => `/sandbox/failed?tab=${tab}`),
   "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/approvals",
+  ...["sessions", "files"].map((tab) => `/gateways/coding/main?tab=${tab}`),
 ];
 
 // Asks an agent in the chat, and waits until its answer has `text`.

@@ -11,8 +11,8 @@ import type { Run } from "./list/filter";
 export const ACTIVE_STATES: Run["state"][] = ["queued", "preparing", "starting", "running", "collecting", "settling"];
 
 /** Returns whether a run has not ended. */
-export function isActive(run: Pick<Run, "state">): boolean {
-  return ACTIVE_STATES.includes(run.state);
+export function isActive({ state }: { state: string }): boolean {
+  return ACTIVE_STATES.some((active) => active === state);
 }
 
 /** Number of calls, and how many more were refused. */

@@ -4,6 +4,7 @@ import { encodePart } from "../../../api/client";
 import { Link, useLocation } from "../../../base/router";
 import { useSession } from "../../../base/session";
 import { EmptyState, ErrorNote, Skeleton } from "../../../components/Notes";
+import { Pager } from "../../../components/Pager";
 import { StreamNote } from "../../../components/StreamNote";
 import { Table } from "../../../components/Table";
 import { runColumns } from "./columns";
@@ -50,10 +51,7 @@ export default function Runs() {
           onOpen={(run) => navigate(`/sandbox/${encodePart(run.runId)}`)}
         />
       )}
-      <nav className="pager" aria-label="Pages of the list">
-        {filter.cursor !== "" && <Link to={page(null)}>⇤ Newest</Link>}
-        {nextCursor !== null && <Link to={page(nextCursor)}>Older →</Link>}
-      </nav>
+      <Pager newest={filter.cursor === "" ? null : page(null)} older={nextCursor === null ? null : page(nextCursor)} />
     </>
   );
 }

@@ -1,4 +1,4 @@
-/** One agent of a gateway: what it may do, how it behaves, and why a tool is there or not. */
+/** One agent of a gateway: what it may do, how it behaves, why a tool is there or not, what it has said, and its files. */
 import { Suspense, lazy, useState } from "react";
 import { api } from "../../../api/client";
 import { useDashboard } from "../../../api/dashboard";
@@ -21,6 +21,8 @@ import "./studio.css";
 
 const Behaviour = lazy(() => import("./Behaviour"));
 const ToolAccess = lazy(() => import("./ToolAccess"));
+const Sessions = lazy(() => import("./Sessions"));
+const Workspace = lazy(() => import("./Workspace"));
 const Remove = lazy(() => import("./Remove"));
 
 /** Shows the agent of the address. */
@@ -54,7 +56,7 @@ export default function AgentPage() {
 
 function Shown({ agent, onChanged }: { agent: GatewayAgent; onChanged: (agent: GatewayAgent | null) => void }) {
   const { query, setQuery } = useLocation();
-  const { mayChange } = useGateway(agent.gateway);
+  const { gateway, isPending, mayChange } = useGateway(agent.gateway);
   const settings = useSettings(agent, onChanged);
   const [drafts, setDrafts] = useState<Drafts>({});
   const tabs = [
@@ -64,6 +66,8 @@ function Shown({ agent, onChanged }: { agent: GatewayAgent; onChanged: (agent: G
       render: () => <Behaviour {...{ agent, mayChange, drafts }} onDrafts={setDrafts} onSaved={onChanged} />,
     },
     { id: "tools", label: "Tools", render: () => <ToolAccess agent={agent} /> },
+    { id: "sessions", label: "Sessions", render: () => <Sessions agent={agent} /> },
+    { id: "files", label: "Files", render: () => <Workspace {...{ agent, gateway, isPending }} /> },
   ];
   return (
     <>
@@ -71,7 +75,7 @@ function Shown({ agent, onChanged }: { agent: GatewayAgent; onChanged: (agent: G
       <div className="bar-line" role="status"><AgentState agent={agent} /></div>
       <Tabs
         label="Parts of the agent" tabs={tabs} shown={query.get("tab") ?? "capabilities"}
-        onShow={(id) => setQuery({ tab: id === "capabilities" ? null : id, file: null })}
+        onShow={(id) => setQuery({ tab: id === "capabilities" ? null : id, file: null, dir: null, session: null, cursor: null })}
       />
     </>
   );
