@@ -1,6 +1,11 @@
 //! Tests the real OpenClaw in its own sandbox for each run, with only the model scripted.
 
-use std::{collections::BTreeSet, fs, path::Path, time::Duration};
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use futures_util::{StreamExt, stream};
 use harness::{Outcome, World, docker::docker, eventually::eventually_within};
@@ -92,15 +97,66 @@ async fn a_tool_loop_edits_and_commits() {
     assert_closed(&last, &world.workspace("r1").await).await;
 }
 
+/// An agent of the entry that only reads, and one that writes.
+const DESCRIBED: &str = "[agents.'sandbox:openclaw'.openclaw_agents]\nreviewer = { tools = ['read'] }\nauthor = { tools = ['write'] }";
+
+/// Runs one agent of the entry, and the model makes `calls`; returns its workspace and the last request.
+async fn works(world: &World, id: &str, options: &[&str], calls: &[(&str, Value)]) -> (PathBuf, Value) {
+    let question = steps(calls, "Reviewed.");
+    let outcome = run(world, id, "fake-steps", &[options, &[&question]].concat()).await;
+    assert_eq!(answer(&outcome), "Reviewed.");
+    (world.workspace(id).await, last_request(world))
+}
+
+/// The control is the same entry without a name.
+#[tokio::test]
+async fn a_reviewer_of_openclaw_executes_nothing() {
+    let world = world(100, DESCRIBED).await;
+    let executes = exec("touch /workspace/executed; echo done-$((6 * 7))");
+    let reads = ("read", json!({ "path": ".cogni/prompt.txt" }));
+    let calls = [executes.clone(), reads];
+    let (workspace, request) = works(&world, "r1", &["--gateway-agent", "reviewer"], &calls).await;
+    assert_eq!(offered(&request), ["read".to_owned()].into());
+    let told = results(&request);
+    assert!(told[0].contains("not found"), "it was told so: {told:?}");
+    assert!(told[1].contains("touch /workspace/executed"), "it reads: {told:?}");
+    assert!(!workspace.join("executed").exists());
+    let prompt = request["messages"][0]["content"].to_string();
+    assert!(prompt.contains("You can read files below") && !prompt.contains("You can run commands"));
+
+    let (workspace, request) = works(&world, "r2", &[], &calls).await;
+    assert!(results(&request)[0].contains("done-42"), "the control: {request}");
+    assert!(workspace.join("executed").exists(), "the control");
+
+    // One that writes gets neither what comes with `write`, nor more by OpenClaw's own configuration.
+    let configures = ("write", json!({ "path": ".openclaw-state/openclaw.json", "content": "{}" }));
+    let calls = [configures, executes];
+    let (workspace, request) = works(&world, "r3", &["--gateway-agent", "author"], &calls).await;
+    assert_eq!(offered(&request), ["write".to_owned()].into());
+    let told = results(&request);
+    assert!(told[0].contains("wrote") && told[1].contains("not found"), "{told:?}");
+    assert!(!workspace.join("executed").exists());
+}
+
+/// Returns the tools that a request offers the model.
+fn offered(request: &Value) -> BTreeSet<String> {
+    let tools = request["tools"].as_array().unwrap();
+    tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Returns the results of tools in a request.
+fn results(request: &Value) -> Vec<String> {
+    let messages = request["messages"].as_array().unwrap().iter();
+    messages
+        .filter(|message| message["role"] == "tool")
+        .map(|message| message["content"].to_string())
+        .collect()
+}
+
 /// Checks OpenClaw's own report of its configuration, and the tools that it offered.
 async fn assert_closed(request: &Value, workspace: &Path) {
-    let offered: BTreeSet<_> = request["tools"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|tool| tool["function"]["name"].as_str().unwrap())
-        .collect();
-    assert_eq!(offered, BTreeSet::from(["apply_patch", "edit", "exec", "process", "read", "write"]));
+    let all = ["apply_patch", "edit", "exec", "process", "read", "write"];
+    assert_eq!(offered(request), all.map(str::to_owned).into());
     let prompt = request["messages"][0]["content"].to_string();
     assert!(
         prompt.contains("coding agent in a closed container") && prompt.contains("Be direct and concise")

@@ -1,16 +1,18 @@
-//! Chooses the agent of a gateway that a run uses, among those that people made. It is the one of the order, else the one of
-//! the thread that the run continues.
+//! Chooses the agent that a run uses below that of the catalog. At a gateway it is among those that people made, in a
+//! container of OpenClaw among those that the entry describes. It is the one of the order, else the one of the thread that
+//! the run continues.
 
 use platform_core::{
+    closest::suggest_closest,
     code::{Code, Coded},
-    id::{AccountId, AgentId, ExternalId, GatewayAgentId, GatewayId},
+    id::{AccountId, AgentId, ExternalId, GatewayAgentId, GatewayId, ModelName},
 };
 use platform_runtime::settings::{Agent, Execution, Settings};
-use runner_store::{Error as StoreError, GatewayAgent, GatewayAgentKey, Store};
+use runner_store::{Error as StoreError, GatewayAgent, GatewayAgentKey, NewGatewayAgent, Store};
 
 use crate::run_request::RunRequest;
 
-/// Agent of a gateway that an order asks for.
+/// Agent of a gateway, or of an entry's OpenClaw, that an order asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum GatewayAgentOrder {
     /// The one of the thread that the run continues, else the one of the settings.
@@ -25,6 +27,40 @@ pub enum GatewayAgentOrder {
 impl From<Option<GatewayAgentId>> for GatewayAgentOrder {
     fn from(named: Option<GatewayAgentId>) -> Self {
         named.map_or(Self::Unnamed, Self::Named)
+    }
+}
+
+/// Agent that a run uses.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum ChosenAgent {
+    /// The one of the settings.
+    Configured,
+    /// Agent that people made in a gateway.
+    Made(Box<GatewayAgent>),
+    /// Agent of OpenClaw that the entry describes.
+    Described(GatewayAgentId),
+}
+
+impl ChosenAgent {
+    /// Returns the model that people chose for it, if they did.
+    pub(crate) fn model(&self) -> Option<ModelName> {
+        match self {
+            Self::Made(made) => made.agent.settings.model.clone(),
+            Self::Configured | Self::Described(_) => None,
+        }
+    }
+
+    /// Makes the run of `agent` use it.
+    pub(crate) fn apply_to(self, agent: &mut Agent) {
+        match self {
+            Self::Configured => {}
+            Self::Made(made) => {
+                let GatewayAgent { agent: NewGatewayAgent { key, .. }, .. } = *made;
+                agent.gateway_agent = key.agent.to_string();
+                agent.gateways = vec![key.gateway];
+            }
+            Self::Described(id) => agent.gateway_agent = id.to_string(),
+        }
     }
 }
 
@@ -48,6 +84,29 @@ pub enum GatewayAgentError {
     NoGateway {
         /// Agent that was ordered.
         agent: AgentId,
+    },
+    /// The entry of the ordered agent describes no such agent of OpenClaw.
+    #[error("{}", not_described(id, agent, known))]
+    NotDescribed {
+        /// Agent of OpenClaw that was ordered.
+        id: GatewayAgentId,
+        /// Agent that was ordered.
+        agent: AgentId,
+        /// Agents of OpenClaw that may be ordered.
+        known: Vec<String>,
+    },
+    /// The entry describes the thread's agent of OpenClaw no more.
+    #[error(
+        "the thread's agent `{id}` was removed from `openclaw_agents` of {agent}: name one of {}, or start another thread",
+        known.join(", ")
+    )]
+    RemovedFromEntry {
+        /// Agent of OpenClaw that the thread used.
+        id: GatewayAgentId,
+        /// Agent that was ordered.
+        agent: AgentId,
+        /// Agents of OpenClaw that may be ordered.
+        known: Vec<String>,
     },
     /// No gateway of the ordered agent that serves the account has such an agent.
     #[error(
@@ -78,16 +137,65 @@ pub enum GatewayAgentError {
 impl Coded for GatewayAgentError {
     fn code(&self) -> Code {
         match self {
-            Self::NoGateway { .. } | Self::Unknown { .. } | Self::Removed(_) => Code::GatewayAgentUnknown,
+            Self::NoGateway { .. }
+            | Self::NotDescribed { .. }
+            | Self::RemovedFromEntry { .. }
+            | Self::Unknown { .. }
+            | Self::Removed(_) => Code::GatewayAgentUnknown,
             Self::NotReady { .. } => Code::GatewayAgentNotReady,
             Self::Store(error) => error.code(),
         }
     }
 }
 
+fn not_described(id: &GatewayAgentId, agent: &AgentId, known: &[String]) -> String {
+    let meant = suggest_closest(id.as_str(), known.iter().map(String::as_str));
+    let known = known.join(", ");
+    format!(
+        "`openclaw_agents` of {agent} describes no `{id}`{meant}: name one of {known}, or describe it there"
+    )
+}
+
 impl GatewayAgentChoice<'_> {
-    /// Returns the agent that people made, if the run uses one.
-    pub(crate) async fn find(
+    /// Returns the agent that the run uses.
+    pub(crate) async fn find(&self, ordered: GatewayAgentOrder) -> Result<ChosenAgent, GatewayAgentError> {
+        let entry = self.settings.agents.get(self.agent_id);
+        match entry.filter(|entry| !entry.openclaw_agents.is_empty()) {
+            Some(entry) => self.find_described(entry, ordered).await,
+            None => {
+                let made = self.find_at_gateway(ordered).await?;
+                Ok(made.map_or(ChosenAgent::Configured, |made| ChosenAgent::Made(Box::new(made))))
+            }
+        }
+    }
+
+    /// Returns the agent among those of OpenClaw that `entry` describes. The one of a thread is refused once it has been
+    /// removed: `main`, which has more tools, would be a surprise.
+    async fn find_described(
+        &self,
+        entry: &Agent,
+        ordered: GatewayAgentOrder,
+    ) -> Result<ChosenAgent, GatewayAgentError> {
+        let agent = self.agent_id.clone();
+        let known = entry.openclaw_agent_ids();
+        let is_known = |id: &GatewayAgentId| known.iter().any(|known| known == id.as_str());
+        match ordered {
+            GatewayAgentOrder::Configured => Ok(ChosenAgent::Configured),
+            GatewayAgentOrder::Named(id) if is_known(&id) => Ok(ChosenAgent::Described(id)),
+            GatewayAgentOrder::Named(id) => Err(GatewayAgentError::NotDescribed { id, agent, known }),
+            GatewayAgentOrder::Unnamed => {
+                let last = self.last_agent().await?.filter(|last| last.mode == Execution::Ephemeral);
+                match last.and_then(|last| GatewayAgentId::parse(&last.gateway_agent).ok()) {
+                    None => Ok(ChosenAgent::Configured),
+                    Some(id) if is_known(&id) => Ok(ChosenAgent::Described(id)),
+                    Some(id) => Err(GatewayAgentError::RemovedFromEntry { id, agent, known }),
+                }
+            }
+        }
+    }
+
+    /// Returns the agent that people made in a gateway, if the run uses one.
+    async fn find_at_gateway(
         &self,
         ordered: GatewayAgentOrder,
     ) -> Result<Option<GatewayAgent>, GatewayAgentError> {
@@ -109,17 +217,23 @@ impl GatewayAgentChoice<'_> {
     /// Returns the agent that the last run of the thread used, unless it is that of the settings. An agent of a gateway
     /// remembers a conversation, and another one knows nothing of it.
     async fn of_thread(&self) -> Result<Option<GatewayAgentKey>, GatewayAgentError> {
-        let Some((configured, thread)) = self.configured().zip(self.thread) else { return Ok(None) };
-        let last = self.store.last_turn(self.account, thread).await?;
-        let Some(last) = last.filter(|last| last.run.agent == *self.agent_id) else { return Ok(None) };
-        let record = self.store.record(&last.run.run_id).await?;
-        let used = RunRequest::stored(&record).ok().map(|request| request.spec.agent);
+        let Some(configured) = self.configured() else { return Ok(None) };
+        let used = self.last_agent().await?;
         let Some(used) = used.filter(|used| used.gateway_agent != configured.gateway_agent) else {
             return Ok(None);
         };
         let agent = GatewayAgentId::parse(&used.gateway_agent).ok();
         let gateway = used.gateways.into_iter().next();
         Ok(gateway.zip(agent).map(|(gateway, agent)| GatewayAgentKey { gateway, agent }))
+    }
+
+    /// Returns the settings with which the last run of the thread used the ordered agent, if it did.
+    async fn last_agent(&self) -> Result<Option<Agent>, GatewayAgentError> {
+        let Some(thread) = self.thread else { return Ok(None) };
+        let last = self.store.last_turn(self.account, thread).await?;
+        let Some(last) = last.filter(|last| last.run.agent == *self.agent_id) else { return Ok(None) };
+        let record = self.store.record(&last.run.run_id).await?;
+        Ok(RunRequest::stored(&record).ok().map(|request| request.spec.agent))
     }
 
     /// Returns the agent `id` of a gateway of the ordered agent; `None` if that is the one of the settings.

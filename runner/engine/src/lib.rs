@@ -18,6 +18,8 @@ pub mod freezes;
 pub mod gateway_agent_choice;
 mod lease_clock;
 pub mod observer;
+#[cfg(test)]
+mod openclaw_agent_tests;
 mod outcome;
 pub mod pool;
 pub mod pricing;

@@ -16,7 +16,7 @@ use platform_runtime::{
     settings::{Agent, Execution, Image, Settings},
 };
 use runner_model::conversation::{Message, Role};
-use runner_store::{GatewayAgent, NewGatewayAgent, NewTurn, Store};
+use runner_store::{NewTurn, Store};
 
 use crate::{
     agent_data::{AgentData, BehaviourError},
@@ -39,7 +39,7 @@ pub struct RunOrder {
     pub correlation: Correlation,
     /// Agent to run.
     pub agent_id: AgentId,
-    /// Agent of the agent's gateway.
+    /// Agent of the agent's gateway, or of its OpenClaw.
     pub gateway_agent: GatewayAgentOrder,
     /// Model to ask; the agent's, else the default one, if absent.
     pub model: Option<ModelName>,
@@ -284,12 +284,9 @@ impl RunOrder {
             thread: self.thread.as_ref().map(|thread| &thread.key),
         };
         let chosen = choice.find(self.gateway_agent.clone()).await?;
-        let model = self.model.take().or_else(|| chosen.as_ref()?.agent.settings.model.clone());
+        let model = self.model.take().or_else(|| chosen.model());
         let OrderedAgent { mut agent, model } = OrderedAgent::find(settings, &self.agent_id, model)?;
-        if let Some(GatewayAgent { agent: NewGatewayAgent { key, .. }, .. }) = chosen {
-            agent.gateway_agent = key.agent.to_string();
-            agent.gateways = vec![key.gateway];
-        }
+        chosen.apply_to(&mut agent);
         self.limits.apply_to(&mut agent.budget);
         if let Some(image) = self.image.take() {
             agent.image = image;

@@ -7,6 +7,7 @@ import { detectCommandLine, selectCommandLine } from "./command_lines.mjs";
 import { buildConfiguration, toOlderConfiguration } from "./configuration.mjs";
 import { buildMessage, MAX_ARGUMENT_BYTES } from "./message.mjs";
 import { parseOutcome, parseLocalOutcome } from "./outcome.mjs";
+import { buildInstructions, parseTools, TOOLS } from "./tools.mjs";
 
 const MAX_BYTES = 4 << 20;
 const user = (content) => ({ role: "user", content });
@@ -146,6 +147,39 @@ test("host tools are a server of MCP if the run may call any", () => {
   assert.deepEqual(config.tools.allow, [...none.tools.allow, "host__*"]);
   const older = toOlderConfiguration(config);
   assert.deepEqual([older.mcp, older.tools.allow], [undefined, none.tools.allow]);
+});
+
+test("an agent has the tools of its variable, and no others", () => {
+  assert.deepEqual([parseTools(undefined), parseTools("read"), parseTools("")], [TOOLS, ["read"], []]);
+  for (const text of ["read,web_search", "Read", "read exec", "*", "group:fs", "host__x"]) {
+    assert.throws(() => parseTools(text), (error) => error.code === "config_error" && /^SANDBOX_OPENCLAW_TOOLS names /.test(error.message), text);
+  }
+  const settings = { base: "http://localhost:8080", model: "m", agent: "reviewer", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
+  for (const [text, deny] of [
+    ["read", ["exec", "process", "write", "edit", "apply_patch"]],
+    ["write", ["exec", "process", "read", "edit", "apply_patch"]],
+    ["", TOOLS],
+  ]) {
+    const config = buildConfiguration({ ...settings, tools: parseTools(text), hostTools: "http://localhost:8080/mcp" });
+    assert.deepEqual(config.agents.entries, { reviewer: { workspace: "/workspace", tools: { deny } } }, text);
+    assert.deepEqual(config.tools.allow, [...TOOLS, "host__*"], "what is denied is among what is allowed");
+    assert.deepEqual(toOlderConfiguration(config).agents.list, [{ id: "reviewer", workspace: "/workspace", tools: { deny } }]);
+  }
+  // OpenClaw ends with an error where it has a list of allowed tools, and no tool.
+  const none = buildConfiguration({ ...settings, tools: [] });
+  for (const { allow, deny } of [none.tools, toOlderConfiguration(none).tools]) assert.deepEqual([allow, deny], [undefined, ["*"]]);
+  const all = buildConfiguration({ ...settings, tools: parseTools(TOOLS.join(",")) });
+  assert.deepEqual(all, buildConfiguration(settings), "all of them are the default");
+});
+
+test("an agent is told what it can do", () => {
+  const told = (tools, hostTools = null) => buildInstructions({ tools, workspace: "/workspace", hostTools }).replaceAll("\n", " ");
+  assert.match(told(TOOLS), /You can run commands and read, write and edit files below \/workspace\..* Commit what you change there\. $/);
+  assert.match(told(["read", "apply_patch"]), /You can read and edit files below \/workspace\. There is no network/);
+  assert.match(told([]), /You have no tools for commands and files\. There is no network/);
+  const url = "http://localhost:8080/mcp";
+  assert.deepEqual([TOOLS, ["read"]].map((tools) => told(tools, url).includes("cogni-tool")), [true, false]);
+  assert.ok(!told(["read"]).includes("Commit"), "that needs a command");
 });
 
 test("everything OpenClaw does without a request is off", () => {

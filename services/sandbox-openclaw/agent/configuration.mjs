@@ -1,9 +1,9 @@
 // Builds OpenClaw's configuration for a sandbox. Everything that OpenClaw starts by itself is off: the run's request
 // decides what the run does and when it ends. Performs no I/O.
 
+import { deniedTools, TOOLS } from "./tools.mjs";
+
 const PROVIDER = "cogni";
-// The tools a coding agent needs in a closed container: commands and files.
-const TOOLS = ["exec", "process", "read", "write", "edit", "apply_patch"];
 // Longer than any run: the run's own timeout ends the run, and the proxy's timeouts end its calls.
 const TIMEOUT_SECONDS = 24 * 3600;
 // Name of the host's tools as a server of MCP. OpenClaw puts it before the name of each tool.
@@ -22,28 +22,35 @@ export function toOlderConfiguration({ agents, models, tools, session, mcp, ...r
   const { skills, embeddedAgent, ...defaults } = agents.defaults;
   const list = Object.entries(agents.entries).map(([id, entry]) => ({ id, ...entry }));
   const providers = Object.entries(models.providers).map(([name, { timeoutSeconds, ...provider }]) => [name, provider]);
-  const { toolSearch, ...known } = { ...tools, allow: TOOLS };
+  const { toolSearch, ...known } = tools.allow ? { ...tools, allow: TOOLS } : tools;
   const { mode } = models;
   return { ...rest, agents: { defaults, list }, models: { mode, providers: Object.fromEntries(providers) }, tools: known };
 }
 
-// Returns the part of the configuration about tools, with those of the host at `url` if there are any.
-function toolConfiguration(url) {
-  const tools = {
-    allow: TOOLS,
+// Returns the part of the configuration about tools: at most TOOLS, and those of the host at `url` if there are any. An agent
+// without `own` tools may have none at all, and then OpenClaw fails with any list of allowed tools.
+function toolConfiguration(url, own) {
+  const rest = {
     elevated: { enabled: false },
     toolSearch: false, // few tools need no search
   };
-  if (!url) return { tools };
+  if (!url) return { tools: { ...(own.length > 0 ? { allow: TOOLS } : { deny: ["*"] }), ...rest } };
   return {
-    tools: { ...tools, allow: [...TOOLS, `${HOST}__*`] },
+    tools: { allow: [...TOOLS, `${HOST}__*`], ...rest },
     mcp: { servers: { [HOST]: { url, transport: "streamable-http" } } },
   };
 }
 
-// Builds the configuration of one agent, called `agent`. `base` may end in `/v1`; `contextWindow` and `maxTokens` are in tokens.
-// `hostTools` is the address of the host's tools, if the run may call any.
-export function buildConfiguration({ base, model, agent, workspace, contextWindow, maxTokens, hostTools }) {
+// Returns the entry of the one agent. It denies what the agent may not use of TOOLS, because OpenClaw takes an empty list of
+// allowed tools for all tools, and `write` in one for `apply_patch`, too.
+function agentEntry(workspace, tools) {
+  const deny = deniedTools(tools);
+  return deny.length > 0 ? { workspace, tools: { deny } } : { workspace };
+}
+
+// Builds the configuration of one agent, called `agent`, which has those `tools`; all if absent. `base` may end in `/v1`;
+// `contextWindow` and `maxTokens` are in tokens. `hostTools` is the address of the host's tools, if the run may call any.
+export function buildConfiguration({ base, model, agent, tools = TOOLS, workspace, contextWindow, maxTokens, hostTools }) {
   const baseUrl = `${base.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1`;
   return {
     agents: {
@@ -57,7 +64,7 @@ export function buildConfiguration({ base, model, agent, workspace, contextWindo
         embeddedAgent: { projectSettingsPolicy: "ignore" }, // ignore settings of a repository
         skills: [], // most skills need a network
       },
-      entries: { [agent]: { workspace } },
+      entries: { [agent]: agentEntry(workspace, tools) },
     },
     models: {
       mode: "replace", // removes every built-in provider
@@ -74,7 +81,7 @@ export function buildConfiguration({ base, model, agent, workspace, contextWindo
         },
       },
     },
-    ...toolConfiguration(hostTools),
+    ...toolConfiguration(hostTools, tools),
     plugins: { enabled: false, allow: [] },
     cron: { enabled: false },
     // Skips maintenance of old sessions, whose threads load half of OpenClaw again. The only session is new.

@@ -11,6 +11,7 @@ import { selectCommandLine } from "./command_lines.mjs";
 import { buildConfiguration } from "./configuration.mjs";
 import { AgentError, buildMessage } from "./message.mjs";
 import { removeTree } from "./state.mjs";
+import { buildInstructions, parseTools } from "./tools.mjs";
 
 const WORKSPACE = process.env.SANDBOX_WORKSPACE ?? "/workspace";
 const OPENCLAW = process.env.OPENCLAW_PACKAGE ?? "/opt/openclaw/node_modules/openclaw";
@@ -18,13 +19,6 @@ const STATE_DIR = ".openclaw-state"; // OpenClaw's files below the workspace, be
 const MAX_STDOUT_BYTES = 16 << 20; // the end is kept
 const MAX_STDERR_BYTES = 64 << 10;
 
-const INSTRUCTIONS = `You are a coding agent in a closed container. You can run commands and read, write and edit files below
-${WORKSPACE}. There is no network: do not fetch, search, clone, or install from a registry; it will fail.
-A repository, if there is one, is in ${WORKSPACE}/repo. Commit what you change there.
-`;
-const HOST_TOOLS = `There are tools on the host, which act for you outside the container: \`cogni-tool list\` shows them, and
-\`cogni-tool exec NAME '{"key": "value"}'\` calls one and prints its result as JSON.
-`;
 const PERSONA = "Be direct and concise. Do what was asked, check that it works, and say what you did.\n";
 
 // Reads the run's settings from the environment.
@@ -44,6 +38,7 @@ function readConfig(env) {
     base,
     model,
     agent,
+    tools: parseTools(env.SANDBOX_OPENCLAW_TOOLS),
     workspace: WORKSPACE,
     hostTools: env.COGNI_HOST_TOOLS ? `${env.COGNI_GATEWAY_URL}/mcp` : null,
     contextWindow: count("COGNI_CONTEXT_WINDOW", 200_000),
@@ -128,8 +123,7 @@ async function run() {
   const text = buildMessage(messages, command.maxBytes);
   const configuration = command.configuration(buildConfiguration(config));
   const { agent } = config;
-  const instructions = config.hostTools ? INSTRUCTIONS + HOST_TOOLS : INSTRUCTIONS;
-  writeFiles({ ...command.files(agent), "openclaw.json": configuration, "message.txt": text }, instructions);
+  writeFiles({ ...command.files(agent), "openclaw.json": configuration, "message.txt": text }, buildInstructions(config));
   const args = command.args({ statePath, agent, workspace: WORKSPACE, file: statePath("message.txt"), text });
   return command.parseOutcome(await runOpenclaw(args, options), { statePath, agent });
 }

@@ -64,6 +64,25 @@ async fn a_run_has_its_agents_data() {
     world.assert_nothing_left().await;
 }
 
+/// The image of OpenClaw reads these variables.
+#[tokio::test]
+async fn a_run_has_the_openclaw_agent_it_names() {
+    let script = "echo $SANDBOX_OPENCLAW_AGENT:${SANDBOX_OPENCLAW_TOOLS-unset}";
+    let described = "[agents.'test:sh'.openclaw_agents]\nreviewer = { tools = ['read', 'edit'] }\nmute = { tools = [] }\n";
+    let world = World::with(&shell_agent(script, described)).await;
+    let run = async |arguments: &[&str]| {
+        let outcome = world.sluice().run(&[&["run", "--agent", "test:sh"][..], arguments].concat()).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.stdout.trim().to_owned()
+    };
+    assert_eq!(run(&["q"]).await, "main:exec,process,read,write,edit,apply_patch");
+    assert_eq!(run(&["--gateway-agent", "mute", "q"]).await, "mute:");
+    let chat = ["--state-key", "chat", "q"];
+    assert_eq!(run(&[&["--gateway-agent", "reviewer"][..], &chat].concat()).await, "reviewer:read,edit");
+    assert_eq!(run(&chat).await, "reviewer:read,edit", "the thread goes on with it");
+    world.assert_nothing_left().await;
+}
+
 #[tokio::test]
 async fn a_warm_container_gets_its_agents_data() {
     let mut world = world("disk = '64MiB'\nwarm_pool_size = 1\n").await;

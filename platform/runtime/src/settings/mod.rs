@@ -44,8 +44,8 @@ use platform_core::{
 
 pub use self::{
     agents::{
-        Agent, DEFAULT_AGENT, Execution, Filling, Image, InvalidImage, InvalidTemplate, Protocol, Stream,
-        Template, Volume, WorkspaceSetup, is_optional,
+        Agent, DEFAULT_AGENT, Execution, Filling, Image, InvalidImage, InvalidTemplate, OpenclawAgent,
+        OpenclawTool, Protocol, Stream, Template, Volume, WorkspaceSetup, is_optional,
     },
     api::{Api, ApiTls},
     billing::Billing,

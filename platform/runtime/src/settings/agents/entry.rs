@@ -13,8 +13,8 @@ use platform_core::{
 use serde::{Deserialize, Serialize};
 
 use super::{
-    EntryDefaults, Execution, Image, Protocol, Stream, Template, Volume, WorkspaceSetup, environment, image,
-    template, volume,
+    EntryDefaults, Execution, Image, OpenclawAgent, Protocol, Stream, Template, Volume, WorkspaceSetup,
+    environment, image, openclaw, template, volume,
 };
 use crate::{
     config::{Section, settings},
@@ -48,9 +48,12 @@ settings! {
         /// taken.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub gateways: Vec<GatewayId> => list_or(vec![]),
-        /// Agent of the gateway that its runs use.
+        /// Agent of the gateway that its runs use. In the request of a run with a container: its agent of OpenClaw.
         #[serde(default = "main_agent", skip_serializing_if = "is_main_agent")]
         pub gateway_agent: String = read_gateway_agent(section),
+        /// Agents of OpenClaw that its runs may name, with a container for each run.
+        #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+        pub openclaw_agents: BTreeMap<GatewayAgentId, OpenclawAgent> = openclaw::read(section),
         /// Image of the container.
         pub image: Image = image::read_or(section, defaults.image),
         /// Program and arguments; no shell is involved.

@@ -6,10 +6,11 @@ use super::DEFAULT_AGENT;
 use crate::config::{Section, written_as_word};
 
 /// Settings of a run's own container, which a session of a gateway does not have.
-const CONTAINER_FIELDS: [&str; 20] = [
+const CONTAINER_FIELDS: [&str; 21] = [
     "image",
     "argv",
     "environment",
+    "openclaw_agents",
     "workspace",
     "prompt",
     "behaviour_dir",

@@ -5,6 +5,7 @@ mod entry;
 mod environment;
 pub(super) mod image;
 mod kind;
+mod openclaw;
 mod template;
 mod volume;
 
@@ -21,6 +22,7 @@ pub use self::{
     entry::Agent,
     image::{Image, InvalidImage},
     kind::{Execution, Protocol, Stream, WorkspaceSetup},
+    openclaw::{OpenclawAgent, OpenclawTool},
     template::{Filling, InvalidTemplate, Template},
     volume::Volume,
 };
@@ -31,6 +33,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
         let agent = Agent::read(section, &builtin::defaults_of(id));
         kind::refuse_ignored(section, agent.mode);
+        openclaw::refuse_variables(section, &agent);
         if !builtin::BUILT_IN_AGENTS.contains(&id) {
             kind::refuse_missing(section, agent.mode);
         }

@@ -8,6 +8,7 @@ use platform_core::{
 mod gateway_volumes;
 mod limits;
 mod listeners;
+mod openclaw_agents;
 
 use super::{Attribution, DEFAULT_AGENT, Execution, SectionName, Settings, Stream, Template, Volume};
 use crate::config::{ConfigErrors, Environment, Sources};
