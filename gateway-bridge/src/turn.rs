@@ -20,8 +20,8 @@ pub struct Turn {
     pub message: String,
     /// Model that answers, by the upstream's name; without it the gateway chooses.
     pub model: Option<ModelName>,
-    /// Directory of the conversation at the gateway, an absolute path that exists; that of the agent if absent, and at
-    /// gateways before 2026.9.
+    /// Directory of the conversation at the gateway, an absolute path that exists; that of the agent if absent, at gateways
+    /// before 2026.9, and if the gateway refuses it.
     pub directory: Option<String>,
     /// Way in which the proxy recognizes the turn's model calls.
     pub attribution: Attribution,

@@ -244,6 +244,14 @@ async fn a_session_gets_its_directory_first() {
     peer.complete_turn(&request, "Done").await;
     assert!(matches!(running.ending().await, Ending::Completed { .. }));
 
+    // A turn does without one that is refused.
+    let running = gateway.run(in_directory("r3")).await.unwrap();
+    let create = peer.expect("sessions.create").await;
+    peer.refuse(&create, json!({ "code": "INVALID_REQUEST", "message": "no such parameter" })).await;
+    let request = peer.accept_turn().await;
+    peer.complete_turn(&request, "Done").await;
+    assert!(matches!(running.ending().await, Ending::Completed { .. }));
+
     // An older one has no such parameter.
     let listener = Listener::bind();
     let gateway = listener.open();

@@ -4,6 +4,7 @@ use platform_runtime::report;
 
 use super::{TurnTask, setup_failure};
 use crate::{
+    error::Error,
     outcome::{Code, TurnFailure},
     turn::Attribution,
     wire::{
@@ -19,7 +20,14 @@ impl TurnTask {
         let hello = &self.up.hello;
         // Each turn says it again: the gateway may have lost the session since the last one.
         if let Some(session) = self.turn.session_with_directory().filter(|_| hello.takes_directories()) {
-            self.handle.call("sessions.create", &session, limit).await.map_err(setup_failure)?;
+            match self.handle.call("sessions.create", &session, limit).await {
+                Ok(_created) => {}
+                Err(error @ Error::Refused { .. }) => {
+                    let run_id = &self.turn.run_id;
+                    tracing::warn!(%run_id, error = report::chain(&error), "the session works in its agent's directory");
+                }
+                Err(error) => return Err(setup_failure(error)),
+            }
         }
         let generation = hello.generation;
         let Some(patch) = self.turn.patch(generation, self.handle.shared.provider.as_ref()) else {

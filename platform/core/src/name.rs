@@ -34,10 +34,8 @@ pub mod env {
     pub const SANDBOX_ENTRY_PORT: &str = "SANDBOX_ENTRY_PORT";
     /// Path of the start file that a sandbox without a command waits for.
     pub const SANDBOX_START_FILE: &str = "SANDBOX_START_FILE";
-    /// Id of the agent of OpenClaw that a sandbox runs; `main` if absent.
+    /// Id of the agent of OpenClaw that a sandbox runs, and its tools: `ID`, which has all, or `ID:TOOL,TOOL`; `main` if absent.
     pub const SANDBOX_OPENCLAW_AGENT: &str = "SANDBOX_OPENCLAW_AGENT";
-    /// Tools that this agent has, with a comma between two; all if absent.
-    pub const SANDBOX_OPENCLAW_TOOLS: &str = "SANDBOX_OPENCLAW_TOOLS";
     /// Base URL of the upstream, read by `sluice-proxy` and `sluice` (*specified*).
     pub const LITELLM_BASE_URL: &str = "LITELLM_BASE_URL";
     /// The upstream's key, read by `sluice-proxy` alone (*specified*).

@@ -103,12 +103,12 @@ pub(super) enum Error {
         /// That agent, as the API shows it.
         current: Box<Value>,
     },
-    /// The agent was changed since the request's revision.
-    #[error("the agent was changed meanwhile: `current` has its revision")]
+    /// The agent, or its behaviour file, was changed since the request's revision.
+    #[error("it was changed meanwhile: `current` has its revision")]
     GatewayAgentChanged {
-        /// The agent now, as the API shows it.
+        /// The agent or the file now, as the API shows it.
         current: Box<Value>,
-        /// Settings that the request had.
+        /// Settings or text that the request had.
         yours: Box<Value>,
     },
     /// The configuration describes the agent.

@@ -209,7 +209,7 @@ problems! {
         "another agent of the gateway has the same id; `current` is that agent",
         "choose a name with another id";
     GATEWAY_AGENT_CHANGED = GatewayAgentChanged:
-        "the agent was changed since the revision of the request; `current` is the agent now, `yours` what the request had",
+        "the agent, or its behaviour file, was changed since the revision of the request; `current` is what it is now, `yours` what the request had",
         "send what you want with the `revision` of `current`";
     GATEWAY_AGENT_FIXED = GatewayAgentFixed:
         "the configuration file describes the agent",

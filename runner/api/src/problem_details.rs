@@ -34,11 +34,12 @@ pub(crate) struct ProblemDetails {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub(crate) default_model_id: Option<String>,
-    /// Agent of the gateway as it is now, if the code is `gateway_agent_changed` or `gateway_agent_exists`.
+    /// Agent of the gateway, or its behaviour file, as it is now, if the code is `gateway_agent_changed` or
+    /// `gateway_agent_exists`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, nullable = false)]
     pub(crate) current: Option<serde_json::Value>,
-    /// Settings that the request had, if the code is `gateway_agent_changed`.
+    /// Settings or text that the request had, if the code is `gateway_agent_changed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Object>, nullable = false)]
     pub(crate) yours: Option<serde_json::Value>,

@@ -180,10 +180,10 @@ impl GatewayAgentChoice<'_> {
         let known = entry.openclaw_agent_ids();
         let is_known = |id: &GatewayAgentId| known.iter().any(|known| known == id.as_str());
         match ordered {
-            GatewayAgentOrder::Configured => Ok(ChosenAgent::Configured),
             GatewayAgentOrder::Named(id) if is_known(&id) => Ok(ChosenAgent::Described(id)),
             GatewayAgentOrder::Named(id) => Err(GatewayAgentError::NotDescribed { id, agent, known }),
-            GatewayAgentOrder::Unnamed => {
+            // A caller that may name none continues what it was given, with the tools of then.
+            GatewayAgentOrder::Configured | GatewayAgentOrder::Unnamed => {
                 let last = self.last_agent().await?.filter(|last| last.mode == Execution::Ephemeral);
                 match last.and_then(|last| GatewayAgentId::parse(&last.gateway_agent).ok()) {
                     None => Ok(ChosenAgent::Configured),

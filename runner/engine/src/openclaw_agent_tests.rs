@@ -23,6 +23,9 @@ use crate::{
 const DESCRIBED: &str = "[agents.'sandbox:openclaw'.openclaw_agents]\nreviewer = { tools = ['read'] }\n\
     author = { tools = ['read', 'write', 'apply_patch'] }\nwatcher = { tools = [] }\n";
 
+/// The agent that an entry has without describing it.
+const MAIN: &str = "main:exec,process,read,write,edit,apply_patch";
+
 struct Scene {
     store: Store,
     runs: u32,
@@ -91,32 +94,31 @@ fn named(id: &str) -> GatewayAgentOrder {
     GatewayAgentOrder::Named(GatewayAgentId::parse(id).unwrap())
 }
 
-/// Returns the values of the variables of a run: the agent, and its tools.
-fn variables(request: &RunRequest) -> Vec<String> {
-    request.spec.agent.openclaw_variables().into_iter().map(|(_, value)| value).collect()
+/// Returns the agent of a run, and its tools: `ID:TOOL,TOOL`.
+fn chosen(request: &RunRequest) -> String {
+    request.spec.agent.openclaw_variable().map(|(_, value)| value).unwrap_or_default()
 }
 
 #[tokio::test]
 async fn a_run_uses_the_openclaw_agent_it_names() {
     let mut scene = Scene::new().await;
-    let all = "exec,process,read,write,edit,apply_patch";
     for (order, expected) in [
-        (named("reviewer"), ["reviewer", "read"]),
-        (named("author"), ["author", "read,write,apply_patch"]),
-        (named("watcher"), ["watcher", ""]),
-        (named("main"), ["main", all]),
-        (GatewayAgentOrder::Unnamed, ["main", all]),
-        (GatewayAgentOrder::Configured, ["main", all]),
+        (named("reviewer"), "reviewer:read"),
+        (named("author"), "author:read,write,apply_patch"),
+        (named("watcher"), "watcher:"),
+        (named("main"), MAIN),
+        (GatewayAgentOrder::Unnamed, MAIN),
+        (GatewayAgentOrder::Configured, MAIN),
     ] {
         let thread = format!("{order:?}");
         let request = scene.order(DESCRIBED, &thread, order).await.unwrap();
-        assert_eq!(variables(&request), expected, "{thread}");
+        assert_eq!(chosen(&request), expected, "{thread}");
     }
     let described = format!("{DESCRIBED}main = {{ tools = ['edit'] }}\n");
     let request = scene.order(&described, "other", GatewayAgentOrder::Unnamed).await.unwrap();
-    assert_eq!(variables(&request), ["main", "edit"]);
+    assert_eq!(chosen(&request), "main:edit");
     let request = scene.order("", "none", GatewayAgentOrder::Unnamed).await.unwrap();
-    assert_eq!(variables(&request), [""; 0], "an entry without any is as before");
+    assert_eq!(chosen(&request), "", "an entry without any is as before");
 }
 
 #[tokio::test]
@@ -139,19 +141,21 @@ async fn a_thread_keeps_its_openclaw_agent() {
     let mut scene = Scene::new().await;
     scene.order(DESCRIBED, "chat", named("reviewer")).await.unwrap();
     let next = scene.order(DESCRIBED, "chat", GatewayAgentOrder::Unnamed).await.unwrap();
-    assert_eq!(variables(&next), ["reviewer", "read"]);
+    assert_eq!(chosen(&next), "reviewer:read");
     let other = scene.order(DESCRIBED, "other", GatewayAgentOrder::Unnamed).await.unwrap();
-    assert_eq!(variables(&other)[0], "main", "the control: another thread");
+    assert_eq!(chosen(&other), MAIN, "the control: another thread");
+    let limited = scene.order(DESCRIBED, "chat", GatewayAgentOrder::Configured).await.unwrap();
+    assert_eq!(chosen(&limited), "reviewer:read", "a caller that may name none gets no more tools");
     // What it may do is what the entry says now.
     let more = DESCRIBED.replace("['read'] }", "['read', 'edit'] }");
     let next = scene.order(&more, "chat", GatewayAgentOrder::Unnamed).await.unwrap();
-    assert_eq!(variables(&next), ["reviewer", "read,edit"]);
+    assert_eq!(chosen(&next), "reviewer:read,edit");
     let without = DESCRIBED.replace("reviewer", "critic");
     let error = scene.order(&without, "chat", GatewayAgentOrder::Unnamed).await.unwrap_err();
     assert_eq!(error.code(), Code::GatewayAgentUnknown);
     assert!(error.to_string().contains("the thread's agent `reviewer` was removed"), "{error}");
     let main = scene.order(&without, "chat", named("main")).await.unwrap();
-    assert_eq!(variables(&main)[0], "main");
+    assert_eq!(chosen(&main), MAIN);
     let next = scene.order(&without, "chat", GatewayAgentOrder::Unnamed).await.unwrap();
-    assert_eq!(variables(&next)[0], "main");
+    assert_eq!(chosen(&next), MAIN);
 }

@@ -43,8 +43,8 @@ pub enum DirectoryEntryForm {
 pub struct ListedDirectory {
     /// Entries, sorted by path.
     pub entries: Vec<DirectoryEntry>,
-    /// Number of entries that were left out, because there are too many.
-    pub left_out: u64,
+    /// True if there are more entries, or some that no path can name.
+    pub is_cut: bool,
 }
 
 impl AgentDirectory {
@@ -63,7 +63,7 @@ impl AgentDirectory {
     pub fn list(&self, below: Option<&RelativePath>, most: usize) -> Result<ListedDirectory, Unreadable> {
         let path = below.map_or(Path::new(""), RelativePath::as_path);
         let mut listed = Dir::new(self.0.open_dir(path)?)?;
-        let mut found = ListedDirectory { entries: Vec::new(), left_out: 0 };
+        let mut found = ListedDirectory { entries: Vec::new(), is_cut: false };
         while let Some(entry) = listed.next() {
             let entry = entry?;
             let name = OsStr::from_bytes(entry.file_name().to_bytes());
@@ -71,8 +71,8 @@ impl AgentDirectory {
                 continue;
             }
             if found.entries.len() == most {
-                found.left_out += 1;
-                continue;
+                found.is_cut = true;
+                break;
             }
             let form = match form(listed.fd()?, name) {
                 Ok(form) => form,
@@ -80,10 +80,11 @@ impl AgentDirectory {
                 Err(Errno::NOENT) => continue,
                 Err(errno) => return Err(errno.into()),
             };
-            // A path that is too long cannot be opened either.
-            let path = RelativePath::parse(path.join(name));
-            let Ok(path) = path else { return Err(Errno::NAMETOOLONG.into()) };
-            found.entries.push(DirectoryEntry { path, form });
+            match RelativePath::parse(path.join(name)) {
+                Ok(path) => found.entries.push(DirectoryEntry { path, form }),
+                // It cannot be opened either.
+                Err(_too_long) => found.is_cut = true,
+            }
         }
         found.entries.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
@@ -143,7 +144,7 @@ mod tests {
         let below = bot.list(Some(&relative("src")), 10).unwrap().entries;
         assert_eq!(below[0].path, relative("src/main.rs"));
         let few = bot.list(None, 1).unwrap();
-        assert_eq!((few.entries.len(), few.left_out), (1, 2));
+        assert_eq!((few.entries.len(), few.is_cut, listed.is_cut), (1, true, false));
 
         assert!(bot.open_file(&relative("notes.md")).is_ok());
         for path in ["link", "link/x", "none", "src"] {

@@ -4,7 +4,7 @@ use runner_model::behaviour::BehaviourFile;
 use sqlx::any::AnyRow;
 
 use super::{
-    Store, UnixMillis,
+    Store, Tx, UnixMillis,
     error::{Error, failed},
     gateway_agents::GatewayAgentKey,
     row::{count, number, parsed, storable, text},
@@ -34,6 +34,17 @@ pub struct StoredBehaviourFile {
     pub changed: UnixMillis,
 }
 
+/// Outcome of storing a behaviour file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BehaviourFileStored {
+    /// The file is stored.
+    Stored,
+    /// The file was changed since the revision that the text was made from. It is this now; absent if it is empty.
+    Conflict(Option<StoredBehaviourFile>),
+    /// The agent does not exist, or is being removed.
+    Unknown,
+}
+
 impl StoredBehaviourFile {
     fn read(row: &AnyRow) -> Result<Self, Error> {
         Ok(Self {
@@ -46,17 +57,29 @@ impl StoredBehaviourFile {
 }
 
 impl Store {
-    /// Stores a behaviour file of an agent in the place of an earlier one. Returns whether the agent exists. Without
-    /// `content` its gateway gets an empty file.
+    /// Stores a behaviour file of an agent in the place of an earlier one. Without `content` its gateway gets an empty file.
+    /// If `base` is given, the file must still have that revision; 0 stands for an empty one.
     pub async fn put_behaviour_file(
         &self,
         key: &GatewayAgentKey,
         file: BehaviourFile,
         content: &str,
-    ) -> Result<bool, Error> {
+        base: Option<u64>,
+    ) -> Result<BehaviourFileStored, Error> {
         self.write(async |mut tx| {
+            // The agent's row is locked from here on. Without a commit it stays as it was.
             if !self.touch_gateway_agent(&mut tx, key).await? {
-                return tx.finish(ACTION, false).await;
+                return Ok(BehaviourFileStored::Unknown);
+            }
+            if let Some(base) = base {
+                let current = self.behaviour_file(&mut tx, key, file).await?;
+                // The same text may have been stored by an earlier try.
+                if current.as_ref().map_or("", |current| &current.content) == storable(content) {
+                    return Ok(BehaviourFileStored::Stored);
+                }
+                if current.as_ref().map_or(0, |current| current.revision) != base {
+                    return Ok(BehaviourFileStored::Conflict(current));
+                }
             }
             let putting = sqlx::query(PUT)
                 .bind(self.installation.as_str())
@@ -66,9 +89,23 @@ impl Store {
                 .bind(storable(content))
                 .bind(tx.now);
             putting.execute(tx.connection()).await.map_err(failed(ACTION))?;
-            tx.finish(ACTION, true).await
+            tx.finish(ACTION, BehaviourFileStored::Stored).await
         })
         .await
+    }
+
+    /// Returns a behaviour file that has a text.
+    async fn behaviour_file(
+        &self,
+        tx: &mut Tx,
+        key: &GatewayAgentKey,
+        file: BehaviourFile,
+    ) -> Result<Option<StoredBehaviourFile>, Error> {
+        let query = sqlx::query(OF_AGENT).bind(self.installation.as_str());
+        let query = query.bind(key.gateway.as_str()).bind(key.agent.as_str());
+        let rows = query.fetch_all(tx.connection()).await.map_err(failed(READ))?;
+        let files = rows.iter().map(StoredBehaviourFile::read).collect::<Result<Vec<_>, _>>()?;
+        Ok(files.into_iter().find(|stored| stored.file == file && !stored.content.is_empty()))
     }
 
     /// Returns the behaviour files of an agent, by name.

@@ -11,7 +11,7 @@ use runner_model::lifecycle::State;
 use sqlx::{Row, any::AnyRow};
 
 use super::{
-    AccountScope, GatewayAgentKey, ResourceKind, Store, Tx, UnixMillis,
+    AccountScope, GatewayAgentKey, Store, Tx, UnixMillis,
     error::{Error, failed},
     row::{count, error_code, number, optional, parsed, text},
 };
@@ -24,21 +24,21 @@ const NAME: &str = "UPDATE runs SET gateway_agent = $1 WHERE run = $2";
 const UNNAMED: &str = "SELECT run, name FROM resources WHERE kind = 'session'";
 const EXISTS: &str = "SELECT count(*) FROM resources JOIN runs ON runs.run = resources.run WHERE resources.kind = 'session' \
      AND resources.name = $1 AND runs.installation = $2 AND ($3 IS NULL OR runs.account = $3)";
-/// The sums are of the listed page alone.
-pub(super) const LIST: &str = "SELECT page.*, (SELECT CAST(COALESCE(SUM(receipts.nanodollars), 0) AS BIGINT) FROM resources \
+/// Last runs and sums are looked up for the listed page alone.
+pub(super) const LIST: &str = "SELECT page.*, last.run, last.state, last.error_code, last.question_start, turns.thread, \
+     (SELECT CAST(COALESCE(SUM(receipts.nanodollars), 0) AS BIGINT) FROM resources \
      JOIN receipts ON receipts.run = resources.run WHERE resources.kind = 'session' AND resources.name = page.name \
      AND receipts.installation = $1) AS nanodollars FROM \
-     (SELECT listed.name, listed.account, listed.runs, listed.began, listed.changed, last.run, last.state, last.error_code, \
-     last.question_start, turns.thread FROM (SELECT resources.name, runs.account, COUNT(*) AS runs, \
-     MIN(runs.created) AS began, MAX(runs.created) AS changed FROM runs \
-     JOIN resources ON resources.run = runs.run AND resources.kind = 'session' \
+     (SELECT resources.name, runs.account, COUNT(*) AS runs, MIN(runs.created) AS began, MAX(runs.created) AS changed \
+     FROM runs JOIN resources ON resources.run = runs.run AND resources.kind = 'session' \
      WHERE runs.installation = $1 AND runs.gateway_agent = $2 AND ($3 IS NULL OR runs.account = $3) \
-     GROUP BY resources.name, runs.account) AS listed \
+     GROUP BY resources.name, runs.account HAVING $4 IS NULL OR MAX(runs.created) < $4 \
+     OR (MAX(runs.created) = $4 AND resources.name < $5) \
+     ORDER BY MAX(runs.created) DESC, resources.name DESC LIMIT $6) AS page \
      JOIN runs AS last ON last.run = (SELECT MAX(runs.run) FROM resources JOIN runs ON runs.run = resources.run \
-     WHERE resources.kind = 'session' AND resources.name = listed.name AND runs.created = listed.changed) \
-     LEFT JOIN turns ON turns.run = last.run \
-     WHERE $4 IS NULL OR listed.changed < $4 OR (listed.changed = $4 AND last.run < $5) \
-     ORDER BY listed.changed DESC, last.run DESC LIMIT $6) AS page ORDER BY page.changed DESC, page.run DESC";
+     WHERE resources.kind = 'session' AND resources.name = page.name AND runs.created = page.changed \
+     AND runs.installation = $1) LEFT JOIN turns ON turns.run = last.run \
+     ORDER BY page.changed DESC, page.name DESC";
 
 /// Session of a gateway's agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,13 +85,13 @@ impl GatewaySession {
 }
 
 impl Store {
-    /// Returns at most `most` sessions of the agent `key` within `scope`, the last changed first: those with a last run
-    /// that was ordered before `before`.
+    /// Returns at most `most` sessions of the agent `key` within `scope`, the last changed first: those behind the session
+    /// `before`, with the time of its last run.
     pub async fn gateway_sessions(
         &self,
         key: &GatewayAgentKey,
         scope: &AccountScope,
-        before: Option<&(UnixMillis, RunId)>,
+        before: Option<&(UnixMillis, String)>,
         most: u32,
     ) -> Result<Vec<GatewaySession>, Error> {
         let account = scope.account().map(AccountId::as_str);
@@ -101,7 +101,7 @@ impl Store {
                 .bind(key.to_string())
                 .bind(account)
                 .bind(before.map(|(changed, _)| changed.0))
-                .bind(before.map(|(_, run)| run.as_str()))
+                .bind(before.map(|(_, name)| format!("{}/{name}", key.gateway)))
                 .bind(i64::from(most))
                 .fetch_all(&self.pool)
                 .await
@@ -139,13 +139,6 @@ impl Tx {
         let query = sqlx::query(NAME).bind(key.to_string()).bind(run);
         query.execute(self.connection()).await.map_err(failed("record a session"))?;
         Ok(())
-    }
-
-    /// Returns the name of the run's session at its gateway, if it has one.
-    pub(super) async fn session_of(&mut self, run: &str) -> Result<Option<String>, Error> {
-        let resources = self.resources(run).await?;
-        let session = resources.into_iter().rfind(|resource| resource.kind == ResourceKind::Session);
-        Ok(session.and_then(|session| session.name.split_once('/').map(|(_gateway, name)| name.to_owned())))
     }
 
     /// Names the agents of gateways in runs that an older schema has stored.

@@ -124,7 +124,7 @@ pub use self::{
     error_class::ErrorClass,
     events::Batch,
     find::AccountScope,
-    gateway_agent_files::StoredBehaviourFile,
+    gateway_agent_files::{BehaviourFileStored, StoredBehaviourFile},
     gateway_agents::{
         GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
         MAX_GATEWAY_AGENTS, NewGatewayAgent,

@@ -10,8 +10,6 @@ use platform_core::{
     invalid::InvalidValue,
 };
 
-use runner_model::gateway_agent::session_directory;
-
 use super::{
     AccountScope, Run, Store, Tx,
     error::{Error, failed},
@@ -214,11 +212,7 @@ impl Store {
         let Some((key, asked)) = call.gateway.as_ref().zip(call.asked_command()) else {
             return Ok(Err("only commands of gateways' agents are".into()));
         };
-        let agent = self.find_gateway_agent(tx, key).await?;
-        let Some(agent) = agent else { return Ok(Err(UNKNOWN_AGENT.into())) };
-        let session = tx.session_of(call.run_id.as_str()).await?.map(|name| session_directory(&name));
-        let own: Vec<_> = session.iter().map(String::as_str).chain([&*agent.agent.workspace]).collect();
-        let command = match asked.allowable_in(&own) {
+        let command = match asked.allowable() {
             Ok(command) => command,
             Err(fault) => return Ok(Err(fault)),
         };

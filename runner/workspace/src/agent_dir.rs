@@ -5,7 +5,7 @@ use std::path::Path;
 use platform_core::name::SANDBOX_UID;
 use runner_files::TreeRoot;
 use rustix::{
-    fs::{Mode, Uid, fchmod, fchown, mkdirat},
+    fs::{Mode, Uid, fchmod, fchown, fstat, mkdirat},
     io::Errno,
     process::Gid,
 };
@@ -26,12 +26,13 @@ fn make(base: &Path, relative: &Path) -> Result<(), Errno> {
     let mut above = TreeRoot::open(base)?;
     for name in relative {
         let name = Path::new(name);
-        let made = mkdirat(&above, name, mode);
-        let dir = match made {
-            Ok(()) | Err(Errno::EXIST) => above.subtree(name)?,
+        match mkdirat(&above, name, mode) {
+            Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno),
-        };
-        if made.is_ok() {
+        }
+        let dir = above.subtree(name)?;
+        // One that a process made before it was killed is still this user's.
+        if fstat(&dir)?.st_uid != SANDBOX_UID {
             fchmod(&dir, mode)?;
             fchown(&dir, Some(Uid::from_raw(SANDBOX_UID)), Some(Gid::from_raw(SANDBOX_UID)))?;
         }
@@ -55,11 +56,14 @@ mod tests {
         let base = dir.path().join("state");
         fs::create_dir(&base).unwrap();
         let wanted = Path::new("sessions/one");
+        // As a kill leaves it.
+        fs::create_dir(base.join("sessions")).unwrap();
         for _again in 0..2 {
             make_agent_dir(&base, wanted).unwrap();
         }
         let made = fs::metadata(base.join(wanted)).unwrap();
         assert_eq!((made.uid(), made.mode() & 0o777), (SANDBOX_UID, AGENT_DIR_MODE));
+        assert_eq!(fs::metadata(base.join("sessions")).unwrap().uid(), SANDBOX_UID);
 
         fs::remove_dir_all(base.join("sessions")).unwrap();
         symlink(dir.path(), base.join("sessions")).unwrap();

@@ -7,7 +7,7 @@ import { detectCommandLine, selectCommandLine } from "./command_lines.mjs";
 import { buildConfiguration, toOlderConfiguration } from "./configuration.mjs";
 import { buildMessage, MAX_ARGUMENT_BYTES } from "./message.mjs";
 import { parseOutcome, parseLocalOutcome } from "./outcome.mjs";
-import { buildInstructions, parseTools, TOOLS } from "./tools.mjs";
+import { buildInstructions, parseAgent, TOOLS } from "./tools.mjs";
 
 const MAX_BYTES = 4 << 20;
 const user = (content) => ({ role: "user", content });
@@ -147,12 +147,15 @@ test("host tools are a server of MCP if the run may call any", () => {
   assert.deepEqual(config.tools.allow, [...none.tools.allow, "host__*"]);
   const older = toOlderConfiguration(config);
   assert.deepEqual([older.mcp, older.tools.allow], [undefined, none.tools.allow]);
+  const mute = toOlderConfiguration(buildConfiguration({ ...settings, tools: [], hostTools: "http://localhost:8080/mcp" }));
+  assert.deepEqual([mute.tools.allow, mute.tools.deny], [undefined, ["*"]]);
 });
 
 test("an agent has the tools of its variable, and no others", () => {
-  assert.deepEqual([parseTools(undefined), parseTools("read"), parseTools("")], [TOOLS, ["read"], []]);
-  for (const text of ["read,web_search", "Read", "read exec", "*", "group:fs", "host__x"]) {
-    assert.throws(() => parseTools(text), (error) => error.code === "config_error" && /^SANDBOX_OPENCLAW_TOOLS names /.test(error.message), text);
+  assert.deepEqual(["a", "a:read", "a:"].map((text) => parseAgent(text).tools), [TOOLS, ["read"], []]);
+  assert.equal(parseAgent("reviewer:read").agent, "reviewer");
+  for (const text of ["a:read,web_search", "a:Read", "a:read exec", "a:*", "a:group:fs", "a:host__x", "A", "", ":read"]) {
+    assert.throws(() => parseAgent(text), (error) => error.code === "config_error" && /^SANDBOX_OPENCLAW_AGENT /.test(error.message), text);
   }
   const settings = { base: "http://localhost:8080", model: "m", agent: "reviewer", workspace: "/workspace", contextWindow: 1, maxTokens: 2 };
   for (const [text, deny] of [
@@ -160,7 +163,7 @@ test("an agent has the tools of its variable, and no others", () => {
     ["write", ["exec", "process", "read", "edit", "apply_patch"]],
     ["", TOOLS],
   ]) {
-    const config = buildConfiguration({ ...settings, tools: parseTools(text), hostTools: "http://localhost:8080/mcp" });
+    const config = buildConfiguration({ ...settings, tools: parseAgent(`reviewer:${text}`).tools, hostTools: "http://localhost:8080/mcp" });
     assert.deepEqual(config.agents.entries, { reviewer: { workspace: "/workspace", tools: { deny } } }, text);
     assert.deepEqual(config.tools.allow, [...TOOLS, "host__*"], "what is denied is among what is allowed");
     assert.deepEqual(toOlderConfiguration(config).agents.list, [{ id: "reviewer", workspace: "/workspace", tools: { deny } }]);
@@ -168,7 +171,7 @@ test("an agent has the tools of its variable, and no others", () => {
   // OpenClaw ends with an error where it has a list of allowed tools, and no tool.
   const none = buildConfiguration({ ...settings, tools: [] });
   for (const { allow, deny } of [none.tools, toOlderConfiguration(none).tools]) assert.deepEqual([allow, deny], [undefined, ["*"]]);
-  const all = buildConfiguration({ ...settings, tools: parseTools(TOOLS.join(",")) });
+  const all = buildConfiguration({ ...settings, tools: TOOLS });
   assert.deepEqual(all, buildConfiguration(settings), "all of them are the default");
 });
 

@@ -22,7 +22,10 @@ export function toOlderConfiguration({ agents, models, tools, session, mcp, ...r
   const { skills, embeddedAgent, ...defaults } = agents.defaults;
   const list = Object.entries(agents.entries).map(([id, entry]) => ({ id, ...entry }));
   const providers = Object.entries(models.providers).map(([name, { timeoutSeconds, ...provider }]) => [name, provider]);
-  const { toolSearch, ...known } = tools.allow ? { ...tools, allow: TOOLS } : tools;
+  const { toolSearch, allow, deny, ...others } = tools;
+  // It has no tools but these: with none of them, a list of allowed ones would fail.
+  const denied = Object.values(agents.entries).flatMap((entry) => entry.tools?.deny ?? []);
+  const known = { ...(deniedTools(denied).length > 0 ? { allow: TOOLS } : { deny: ["*"] }), ...others };
   const { mode } = models;
   return { ...rest, agents: { defaults, list }, models: { mode, providers: Object.fromEntries(providers) }, tools: known };
 }

@@ -4,14 +4,14 @@
 //
 // usage: node run.mjs
 import { spawn } from "node:child_process";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 
 import { selectCommandLine } from "./command_lines.mjs";
 import { buildConfiguration } from "./configuration.mjs";
 import { AgentError, buildMessage } from "./message.mjs";
 import { removeTree } from "./state.mjs";
-import { buildInstructions, parseTools } from "./tools.mjs";
+import { buildInstructions, INSTRUCTIONS_START, parseAgent } from "./tools.mjs";
 
 const WORKSPACE = process.env.SANDBOX_WORKSPACE ?? "/workspace";
 const OPENCLAW = process.env.OPENCLAW_PACKAGE ?? "/opt/openclaw/node_modules/openclaw";
@@ -27,8 +27,6 @@ function readConfig(env) {
   const configError = (why) => new AgentError("config_error", why);
   if (!base || !/^https?:/.test(base) || !URL.canParse(base)) throw configError(`OPENAI_API_BASE is not an HTTP address: ${base}`);
   if (!model) throw configError("COGNI_MODEL is not set");
-  const agent = env.SANDBOX_OPENCLAW_AGENT ?? "main";
-  if (!/^[a-z0-9][a-z0-9_-]{0,63}$/.test(agent)) throw configError(`SANDBOX_OPENCLAW_AGENT is not an agent id of OpenClaw: ${agent}`);
   const count = (name, fallback) => {
     const text = env[name] ?? String(fallback);
     if (!/^[1-9]\d{0,8}$/.test(text)) throw configError(`${name} is not a number of tokens: ${text}`);
@@ -37,8 +35,7 @@ function readConfig(env) {
   return {
     base,
     model,
-    agent,
-    tools: parseTools(env.SANDBOX_OPENCLAW_TOOLS),
+    ...parseAgent(env.SANDBOX_OPENCLAW_AGENT ?? "main"),
     workspace: WORKSPACE,
     hostTools: env.COGNI_HOST_TOOLS ? `${env.COGNI_GATEWAY_URL}/mcp` : null,
     contextWindow: count("COGNI_CONTEXT_WINDOW", 200_000),
@@ -65,11 +62,23 @@ function writeFiles(files, instructions) {
     writeFileSync(statePath(file), text, { mode: 0o600, flag: "wx" });
   }
   for (const [name, text] of [["AGENTS.md", instructions], ["SOUL.md", PERSONA]]) {
+    const file = path.join(WORKSPACE, name);
+    // An earlier run's agent may have had other tools.
+    if (beginsWith(file, INSTRUCTIONS_START)) rmSync(file);
     try {
-      writeFileSync(path.join(WORKSPACE, name), text, { flag: "wx" });
+      writeFileSync(file, text, { flag: "wx" });
     } catch (error) {
       if (error.code !== "EEXIST") throw error; // the workspace has its own
     }
+  }
+}
+
+// Returns whether a file begins with a text.
+function beginsWith(file, text) {
+  try {
+    return lstatSync(file).isFile() && readFileSync(file, "utf8").startsWith(text);
+  } catch {
+    return false;
   }
 }
 

@@ -8,7 +8,7 @@ use harness::{
 };
 use serde_json::json;
 
-const CASES: [&str; 5] = ["ordered", "runs", "run", "chat", "approvals"];
+const CASES: [&str; 6] = ["ordered", "runs", "run", "chat", "approvals", "agent"];
 const MAX_BYTES: u64 = 60_000;
 /// Script of an agent that asks its model once, and fails if it gets no answer.
 const ASKS_MODEL: &str = "curl -s --fail-with-body http://localhost:8080/v1/chat/completions -H 'content-type: application/json' \
@@ -35,6 +35,7 @@ fn team() -> String {
             ),
             "team:ask",
         ),
+        "[gateways.coding]\naccount = 'acct-7'\n".to_owned(),
         "[worker]\nmax_concurrent_runs = 4\n[tools]\napproval = ['core__get_current_time']\n".to_owned(),
     ]
     .concat()
@@ -55,6 +56,7 @@ async fn pictures_of_the_documents_are_taken() {
         ("run", "To change it"),
         ("chat", "both redirect"),
         ("approvals", "core__get_current_time"),
+        ("agent", "make test"),
     ] {
         let case = cases.of(name);
         assert!(case["text"].as_str().unwrap().contains(text), "{case:#}");

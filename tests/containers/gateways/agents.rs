@@ -96,6 +96,13 @@ async fn the_second_change_is_shown_both_states() {
     let states = [&conflict["yours"]["commands"], &conflict["current"]["commands"]];
     assert_eq!((states, &conflict["current"]["revision"]), ([&json!("off"), &json!("ask")], &json!(2)));
 
+    let file = format!("{path}/files/SOUL.md");
+    let text = |content: &str, revision: u64| json!({ "content": content, "revision": revision });
+    assert_eq!(call(&member, Method::PUT, &file, Some(&text("be kind", 0))).await.0, 200);
+    let (status, conflict) = call(&member, Method::PUT, &file, Some(&text("be brief", 0))).await;
+    assert_eq!((status, &conflict["code"]), (409, &json!("gateway_agent_changed")), "{conflict}");
+    assert_eq!([&conflict["yours"]["content"], &conflict["current"]["content"]], ["be brief", "be kind"]);
+
     // Its gateway is down, and says so.
     let shown = async || call(&member, Method::GET, path, None).await.1;
     let failed =

@@ -64,10 +64,10 @@ async fn a_run_has_its_agents_data() {
     world.assert_nothing_left().await;
 }
 
-/// The image of OpenClaw reads these variables.
+/// The image of OpenClaw reads this variable.
 #[tokio::test]
 async fn a_run_has_the_openclaw_agent_it_names() {
-    let script = "echo $SANDBOX_OPENCLAW_AGENT:${SANDBOX_OPENCLAW_TOOLS-unset}";
+    let script = "echo $SANDBOX_OPENCLAW_AGENT";
     let described = "[agents.'test:sh'.openclaw_agents]\nreviewer = { tools = ['read', 'edit'] }\nmute = { tools = [] }\n";
     let world = World::with(&shell_agent(script, described)).await;
     let run = async |arguments: &[&str]| {

@@ -72,6 +72,23 @@ const CASES = {
     }
     return taken;
   },
+  // The gateway does not run: its agent is shown as it would be.
+  agent: async (browser) => {
+    const agents = "/gateways/coding/agents";
+    await api("ann", "POST", agents, { name: "Research Bot" });
+    const settings = {
+      revision: 1, name: "Research Bot", avatar: null, model: null, commands: "ask", web: "on", files: "on",
+      allowedCommands: ["make test"],
+    };
+    await api("ann", "PUT", `${agents}/research-bot`, settings);
+    const visit = await Visit.as(browser, "ann", { viewport: { ...SIZE, height: 760 }, colorScheme: "light" });
+    await visit.page.route(`**/api/v1${agents}/research-bot`, async (route) => {
+      const response = await route.fetch();
+      await route.fulfill({ response, json: { ...(await response.json()), state: "applied", step: null, problem: null } });
+    });
+    await visit.go("/gateways/coding/research-bot", "fieldset");
+    return shot(visit, "agent");
+  },
 };
 
 // Text in shades of grey makes small files.

@@ -7,6 +7,7 @@ use axum::{
     response::Response,
 };
 use runner_model::behaviour::{self, BehaviourFile, MAX_TEXT};
+use runner_store::{BehaviourFileStored, GatewayAgentKey, StoredBehaviourFile};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
@@ -25,6 +26,7 @@ use crate::{
 
 /// Largest body: each character of a file may be escaped.
 const MAX_BODY: usize = 6 * MAX_TEXT + 1024;
+
 /// Behaviour files of an agent.
 #[derive(Serialize, ToSchema)]
 #[schema(as = GatewayAgentFileList)]
@@ -40,8 +42,26 @@ struct FileView {
     #[schema(value_type = schemas::BehaviourFileName)]
     name: &'static str,
     content: String,
-    #[schema(format = DateTime)]
-    changed_at: String,
+    /// Revision that the agent got when the file was stored; 0 if nothing is stored.
+    revision: u64,
+    /// Time of its last change; null if nothing is stored.
+    #[schema(required = true, format = DateTime)]
+    changed_at: Option<String>,
+}
+
+impl FileView {
+    fn empty(file: BehaviourFile) -> Self {
+        Self { name: file.name(), content: String::new(), revision: 0, changed_at: None }
+    }
+
+    fn of(stored: StoredBehaviourFile) -> Self {
+        Self {
+            name: stored.file.name(),
+            content: stored.content,
+            revision: stored.revision,
+            changed_at: Some(rfc3339(stored.changed)),
+        }
+    }
 }
 
 /// Behaviour file, as a client sends it.
@@ -51,6 +71,9 @@ struct FileView {
 struct FileBody {
     /// Text of at most 256 KiB.
     content: String,
+    /// Revision of the file that the text was made from, 0 if the file was empty. If absent, any is replaced.
+    #[schema(nullable = false)]
+    revision: Option<u64>,
 }
 
 /// Lists the behaviour files that people wrote.
@@ -65,16 +88,9 @@ pub(crate) async fn list(
     let found = FoundGateway::find(&settings, &caller, &gateway)?;
     let key = found.key(&agent)?;
     let store = &context.opened().await?.store;
-    if !found.is_fixed(&key.agent) {
-        found.stored(store, &caller, &key).await?;
-    }
+    found.check_exists(store, &caller, &key).await?;
     let written = store.behaviour_files(&key).await?.into_iter().filter(|stored| !stored.content.is_empty());
-    let view = written.map(|stored| FileView {
-        name: stored.file.name(),
-        content: stored.content,
-        changed_at: rfc3339(stored.changed),
-    });
-    Ok(json_response(&FileListView { files: view.collect() }))
+    Ok(json_response(&FileListView { files: written.map(FileView::of).collect() }))
 }
 
 pub(crate) fn list_operation() -> Operation {
@@ -93,11 +109,12 @@ pub(crate) async fn put(
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let file = file_named(&name)?;
-    let place = AgentPath { context: &context, caller: &caller, gateway: &gateway, agent: &agent };
-    place.check()?;
-    let FileBody { content } = read_json(request, MAX_BODY).await?;
-    behaviour::check_text(&content).map_err(|fault| Error::Invalid(format!("`content`: {fault}")))?;
-    place.write(file, &content).await
+    let settings = context.settings().get();
+    let found = FoundGateway::find(&settings, &caller, &gateway)?;
+    let key = found.key_to_change(&caller, &agent)?;
+    let body: FileBody = read_json(request, MAX_BODY).await?;
+    behaviour::check_text(&body.content).map_err(|fault| Error::Invalid(format!("`content`: {fault}")))?;
+    write(&context, &caller, FileChange { found, key, file, body }).await
 }
 
 pub(crate) fn put_operation() -> Operation {
@@ -107,8 +124,8 @@ pub(crate) fn put_operation() -> Operation {
             "`AGENTS.md`, `SOUL.md`, `USER.md` or `MEMORY.md`. Its gateway gets the file within seconds.",
         )
         .without_query()
-        .body::<FileBody>(&json!({ "content": "Answer in one sentence.\n" }))
-        .refuses([Problem::GATEWAY_AGENT_FIXED])
+        .body::<FileBody>(&json!({ "content": "Answer in one sentence.\n", "revision": 0 }))
+        .refuses([Problem::GATEWAY_AGENT_CHANGED, Problem::GATEWAY_AGENT_FIXED])
 }
 
 /// Empties a behaviour file.
@@ -120,9 +137,11 @@ pub(crate) async fn remove(
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let file = file_named(&name)?;
-    let place = AgentPath { context: &context, caller: &caller, gateway: &gateway, agent: &agent };
-    place.check()?;
-    place.write(file, "").await
+    let settings = context.settings().get();
+    let found = FoundGateway::find(&settings, &caller, &gateway)?;
+    let key = found.key_to_change(&caller, &agent)?;
+    let body = FileBody { content: String::new(), revision: None };
+    write(&context, &caller, FileChange { found, key, file, body }).await
 }
 
 pub(crate) fn remove_operation() -> Operation {
@@ -132,35 +151,31 @@ pub(crate) fn remove_operation() -> Operation {
         .refuses([Problem::GATEWAY_AGENT_FIXED])
 }
 
-/// Agent that a path names, and who asks.
-struct AgentPath<'r> {
-    context: &'r ApiContext,
-    caller: &'r Caller,
-    gateway: &'r str,
-    agent: &'r str,
+/// Change of a behaviour file.
+struct FileChange<'s> {
+    found: FoundGateway<'s>,
+    key: GatewayAgentKey,
+    file: BehaviourFile,
+    body: FileBody,
 }
 
-impl AgentPath<'_> {
-    /// Checks that the caller may change files of the agent.
-    fn check(&self) -> Result<(), Error> {
-        let settings = self.context.settings().get();
-        let found = FoundGateway::find(&settings, self.caller, self.gateway)?;
-        found.key_to_change(self.caller, self.agent).map(drop)
-    }
-
-    async fn write(&self, file: BehaviourFile, content: &str) -> Result<Response, Error> {
-        let settings = self.context.settings().get();
-        let found = FoundGateway::find(&settings, self.caller, self.gateway)?;
-        let key = found.key_to_change(self.caller, self.agent)?;
-        let store = &self.context.opened().await?.store;
-        found.stored(store, self.caller, &key).await?;
-        if !store.put_behaviour_file(&key, file, content).await? {
-            return Err(Error::Route);
+async fn write(context: &ApiContext, caller: &Caller, change: FileChange<'_>) -> Result<Response, Error> {
+    let FileChange { found, key, file, body: FileBody { content, revision } } = change;
+    let store = &context.opened().await?.store;
+    found.stored(store, caller, &key).await?;
+    match store.put_behaviour_file(&key, file, &content, revision).await? {
+        BehaviourFileStored::Stored => {}
+        BehaviourFileStored::Unknown => return Err(Error::Route),
+        BehaviourFileStored::Conflict(current) => {
+            let current = current.map_or_else(|| FileView::empty(file), FileView::of);
+            let current = json!(current);
+            let yours = json!({ "content": content });
+            return Err(Error::GatewayAgentChanged { current: Box::new(current), yours: Box::new(yours) });
         }
-        tracing::info!(agent = %key, file = file.name(), by = self.caller.name(), "behaviour file written");
-        let stored = store.gateway_agent(&key).await?.ok_or(Error::Route)?;
-        Ok(json_response(&GatewayAgentView::of(stored, found.id, found.gateway)))
     }
+    tracing::info!(agent = %key, file = file.name(), by = caller.name(), "behaviour file written");
+    let stored = store.gateway_agent(&key).await?.ok_or(Error::Route)?;
+    Ok(json_response(&GatewayAgentView::of(stored, found.id, found.gateway)))
 }
 
 fn file_named(name: &str) -> Result<BehaviourFile, Error> {

@@ -82,6 +82,16 @@ impl<'s> FoundGateway<'s> {
         stored.ok_or(Error::Route)
     }
 
+    /// Checks that an agent exists for `caller`: the configuration describes it, or it is stored.
+    pub(super) async fn check_exists(
+        &self,
+        store: &Store,
+        caller: &Caller,
+        key: &GatewayAgentKey,
+    ) -> Result<(), Error> {
+        if self.is_fixed(&key.agent) { Ok(()) } else { self.stored(store, caller, key).await.map(drop) }
+    }
+
     fn exists(&self, stored: &GatewayAgent, caller: &Caller) -> bool {
         caller.is_operator() || stored.agent.account == self.gateway.account
     }

@@ -29,7 +29,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 struct SessionsQuery {
     /// Value of `nextCursor` of the page before.
-    #[param(pattern = r"^[0-9]{1,18}\.[a-z0-9-]{1,64}$", nullable = false)]
+    #[param(pattern = r"^[0-9]{1,18}\.agent:[a-z0-9_:-]{1,400}$", nullable = false)]
     cursor: Option<String>,
     /// Most sessions of a page; 50 if absent.
     #[param(minimum = 1, maximum = 200, nullable = false)]
@@ -102,16 +102,22 @@ pub(crate) async fn list(
     request: Request,
 ) -> Result<Response, Error> {
     let query: SessionsQuery = read_query(request.uri())?;
-    let before = read_cursor(query.cursor.as_deref(), |run| RunId::parse(run).ok())?;
+    let before = read_cursor(query.cursor.as_deref(), session_name)?;
     let limit = page_size(query.limit)?;
     let settings = context.settings().get();
     let key = FoundGateway::find(&settings, &caller, &gateway)?.key(&agent)?;
     let store = &context.opened().await?.store;
     let mut sessions = store.gateway_sessions(&key, &caller.scope(), before.as_ref(), limit + 1).await?;
     let next = cut_page(&mut sessions, limit);
-    let next_cursor = next.map(|session| write_cursor(session.changed, &session.last_run));
+    let next_cursor = next.map(|session| write_cursor(session.changed, &session.name));
     let sessions = sessions.into_iter().map(SessionView::of).collect();
     Ok(json_response(&SessionPageView { sessions, next_cursor }))
+}
+
+/// Reads the name of a session.
+fn session_name(text: &str) -> Option<String> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_:-".contains(&byte);
+    (text.starts_with("agent:") && text.len() <= 400 && text.bytes().all(is_plain)).then(|| text.to_owned())
 }
 
 pub(crate) fn list_operation() -> Operation {

@@ -60,8 +60,8 @@ struct FileQuery {
 #[serde(rename_all = "camelCase")]
 struct DirectoryView {
     entries: Vec<EntryView>,
-    /// Number of entries that are not listed, because there are too many.
-    omitted_entries: u64,
+    /// True if there are more entries than the 5000 that are listed, or some that no path can name.
+    is_cut: bool,
 }
 
 /// File of an agent.
@@ -108,7 +108,7 @@ pub(crate) async fn list(
     let listed = listed.await?;
     Ok(json_response(&DirectoryView {
         entries: listed.entries.iter().map(EntryView::of).collect(),
-        omitted_entries: listed.left_out,
+        is_cut: listed.is_cut,
     }))
 }
 
@@ -171,10 +171,13 @@ impl RequestedDirectory<'_> {
         if !found.gateway.is_managed() {
             return Err(Error::GatewayFilesElsewhere(key.gateway));
         }
+        let store = &context.opened().await?.store;
         let inside = match self.session {
-            None => managed::agent_workspace(key.agent.as_str()),
+            None => {
+                found.check_exists(store, caller, &key).await?;
+                managed::agent_workspace(key.agent.as_str())
+            }
             Some(name) => {
-                let store = &context.opened().await?.store;
                 let exists = store.has_gateway_session(&key, &caller.scope(), name).await?;
                 exists.then(|| session_directory(name)).ok_or(Error::Route)?
             }

@@ -132,7 +132,7 @@ impl RunContext<'_> {
             (env::COGNI_MODEL, model.clone()),
             (env::LLM_PROXY_SOCKET, path::SOCKET.to_owned()),
         ];
-        let openclaw = agent.openclaw_variables();
+        let openclaw = agent.openclaw_variable();
         environment.extend(own.into_iter().chain(openclaw).map(|(name, value)| (name.to_owned(), value)));
         let host_tools: Vec<_> = self.host_tools().iter().map(ToolName::to_string).collect();
         if !host_tools.is_empty() {

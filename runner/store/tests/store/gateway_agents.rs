@@ -8,8 +8,8 @@ use runner_model::{
     gateway_agent::{AgentName, AllowedCommand, Capabilities, CommandMode},
 };
 use runner_store::{
-    GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey, GatewayAgentSettings,
-    MAX_GATEWAY_AGENTS, NewGatewayAgent, Onto, Store,
+    BehaviourFileStored, GatewayAgent, GatewayAgentAdded, GatewayAgentChanged, GatewayAgentKey,
+    GatewayAgentSettings, MAX_GATEWAY_AGENTS, NewGatewayAgent, Onto, Store,
 };
 
 use crate::database::Database;
@@ -21,6 +21,7 @@ crate::on_both!(
     allowing_a_command_applies_nothing,
     a_removed_agent_stays_until_it_is_gone,
     behaviour_files_raise_the_revision,
+    the_second_text_of_a_file_is_told,
     agents_are_backed_up,
 );
 
@@ -128,7 +129,7 @@ async fn allowing_a_command_applies_nothing(database: Database) {
 async fn a_removed_agent_stays_until_it_is_gone(database: Database) {
     let store = database.open().await;
     added(&store, "Bot").await;
-    assert!(store.put_behaviour_file(&key("bot"), BehaviourFile::Soul, "kind").await.unwrap());
+    put(&store, "bot", "kind", None).await;
     let removed = store.remove_gateway_agent(&key("bot")).await.unwrap().unwrap();
     assert!(removed.removed.is_some());
     assert_eq!(store.remove_gateway_agent(&key("bot")).await.unwrap(), None, "once");
@@ -139,30 +140,49 @@ async fn a_removed_agent_stays_until_it_is_gone(database: Database) {
     assert_eq!(store.behaviour_files(&key("bot")).await.unwrap(), []);
 }
 
+async fn put(store: &Store, agent: &str, text: &str, base: Option<u64>) -> BehaviourFileStored {
+    store.put_behaviour_file(&key(agent), BehaviourFile::Soul, text, base).await.unwrap()
+}
+
+async fn the_second_text_of_a_file_is_told(database: Database) {
+    let store = database.open().await;
+    added(&store, "Bot").await;
+    assert_eq!(put(&store, "bot", "be kind", Some(0)).await, BehaviourFileStored::Stored);
+    let BehaviourFileStored::Conflict(Some(current)) = put(&store, "bot", "be brief", Some(0)).await else {
+        panic!("the first text is lost")
+    };
+    assert_eq!((current.content.as_str(), current.revision), ("be kind", 2));
+    let unchanged = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
+    assert_eq!(unchanged.revision, 2, "nothing is given to the gateway");
+    assert_eq!(put(&store, "bot", "be kind", Some(0)).await, BehaviourFileStored::Stored, "another try");
+    assert_eq!(put(&store, "bot", "", Some(2)).await, BehaviourFileStored::Stored);
+    assert_eq!(put(&store, "bot", "be brief", Some(0)).await, BehaviourFileStored::Stored, "it was empty");
+}
+
 async fn behaviour_files_raise_the_revision(database: Database) {
     let store = database.open().await;
     added(&store, "Bot").await;
     for (text, revision) in [("be kind", 2), ("be brief\0", 3), ("", 4)] {
-        assert!(store.put_behaviour_file(&key("bot"), BehaviourFile::Soul, text).await.unwrap());
+        assert_eq!(put(&store, "bot", text, None).await, BehaviourFileStored::Stored);
         let stored = store.gateway_agent(&key("bot")).await.unwrap().unwrap();
         assert_eq!(stored.revision, revision);
         let files = store.behaviour_files(&key("bot")).await.unwrap();
         assert_eq!(files.len(), 1);
         assert_eq!((&files[0].content, files[0].revision), (&text.replace('\0', "\u{fffd}"), revision));
     }
-    assert!(!store.put_behaviour_file(&key("none"), BehaviourFile::Soul, "x").await.unwrap());
+    assert_eq!(put(&store, "none", "x", None).await, BehaviourFileStored::Unknown);
     assert_eq!(store.behaviour_files(&key("none")).await.unwrap(), []);
 }
 
 async fn agents_are_backed_up(database: Database) {
     let store = database.open().await;
     added(&store, "Bot").await;
-    store.put_behaviour_file(&key("bot"), BehaviourFile::Agents, "be kind").await.unwrap();
+    put(&store, "bot", "be kind", None).await;
     let before = store.gateway_agent(&key("bot")).await.unwrap();
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("backup");
     store.backup(&file).await.unwrap();
-    store.put_behaviour_file(&key("bot"), BehaviourFile::Agents, "").await.unwrap();
+    put(&store, "bot", "", None).await;
     store.restore(&file, Onto::Anything).await.unwrap();
     assert_eq!(store.gateway_agent(&key("bot")).await.unwrap(), before);
     assert_eq!(store.behaviour_files(&key("bot")).await.unwrap()[0].content, "be kind");

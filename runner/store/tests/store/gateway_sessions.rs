@@ -101,7 +101,7 @@ async fn sessions_come_in_pages(database: Database) {
     loop {
         let page = store.gateway_sessions(&bot(), &AccountScope::All, before.as_ref(), 2).await.unwrap();
         let Some(last) = page.last() else { break };
-        before = Some((last.changed, last.last_run.clone()));
+        before = Some((last.changed, last.name.clone()));
         seen.extend(page.into_iter().map(|session| session.last_run));
     }
     assert_eq!(seen, [id("r3"), id("r2"), id("r1")]);

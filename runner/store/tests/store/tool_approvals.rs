@@ -213,15 +213,18 @@ async fn asking(store: &Store, command: &str) -> NewToolCall {
     ordered(store, "r1").await;
     store.add_gateway_agent(&gateway_agents::new("Bot")).await.unwrap();
     let call = NewToolCall { gateway: Some(gateway_agents::key("bot")), ..new("r1", "c1") };
-    let args = asked(command, "/workspace/agents/bot", &[]);
+    let args = asked(command, "here", &[]);
     store.propose_tool_call(&call, &ApprovalWait { args, timeout: LONG }).await.unwrap();
     call
 }
 
-/// Returns what a person sees of a request.
+/// Returns what a person sees of a request of a session that works in the directory `here`.
 fn asked(command: &str, directory: &str, environment: &[&str]) -> String {
-    let host = "gateway";
-    serde_json::json!({ "command": command, "directory": directory, "environment": environment, "host": host }).to_string()
+    serde_json::json!({
+        "command": command, "directory": directory, "in_own_directory": directory == "here",
+        "environment": environment, "host": "gateway",
+    })
+    .to_string()
 }
 
 async fn allowed(store: &Store) -> Vec<String> {
@@ -243,11 +246,11 @@ async fn a_command_is_allowed_for_good_by_its_approval(database: Database) {
     let late = store.decide_tool_call(&run, &call.call, &always).await.unwrap_err();
     assert!(matches!(late, DecideError::NotWaiting(_)), "{late:?}");
 
-    // A rule is for the agent's own directory and environment, so it cannot come from another one.
+    // A rule is for the session's own directory and environment, so it cannot come from another one.
     for (id, args, is_allowed) in [
-        ("c4", asked("rm -rf *", "/workspace/agents/bot/tmp", &[]), false),
-        ("c5", asked("make", "/workspace/agents/bot", &["PATH"]), false),
-        ("c6", asked("make test", "/workspace/agents/bot", &[]), true),
+        ("c4", asked("rm -rf *", "elsewhere", &[]), false),
+        ("c5", asked("make", "here", &["PATH"]), false),
+        ("c6", asked("make test", "here", &[]), true),
     ] {
         let new = NewToolCall { id: id.to_owned(), call: id.to_owned(), ..call.clone() };
         store.propose_tool_call(&new, &ApprovalWait { args, timeout: LONG }).await.unwrap();

@@ -33,7 +33,7 @@ pub(super) fn read(root: &Section<'_>) -> BTreeMap<AgentId, Agent> {
     let read = |id: &str, section: &Section<'_>| {
         let agent = Agent::read(section, &builtin::defaults_of(id));
         kind::refuse_ignored(section, agent.mode);
-        openclaw::refuse_variables(section, &agent);
+        openclaw::refuse_variable(section, &agent);
         if !builtin::BUILT_IN_AGENTS.contains(&id) {
             kind::refuse_missing(section, agent.mode);
         }

@@ -1,5 +1,5 @@
-//! Reads the agents of OpenClaw that an entry describes. A run names one, and its container gets the id and the tools of
-//! that agent as variables. Whether the image heeds them is the image's matter.
+//! Reads the agents of OpenClaw that an entry describes. A run names one, and its container gets that agent's id and tools.
+//! One variable has both, so an image of OpenClaw that does not know of tools refuses it. Other images ignore it.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,6 @@ use crate::config::{Section, settings, written_as_word};
 
 /// Key of the agents in an entry.
 const NAME: &str = "openclaw_agents";
-/// Variables by which a container learns which agent runs.
-const VARIABLES: [&str; 2] = [env::SANDBOX_OPENCLAW_AGENT, env::SANDBOX_OPENCLAW_TOOLS];
 
 settings! {
     /// `[agents."family:name".openclaw_agents.ID]`
@@ -79,12 +77,10 @@ pub(super) fn read(section: &Section<'_>) -> BTreeMap<GatewayAgentId, OpenclawAg
     section.each(NAME, doc, read).into_iter().flatten().collect()
 }
 
-/// Reports variables of an entry that say something about its agents of OpenClaw, too. One of both would be ignored.
-pub(super) fn refuse_variables(section: &Section<'_>, agent: &Agent) {
-    if agent.openclaw_agents.is_empty() {
-        return;
-    }
-    for name in VARIABLES.into_iter().filter(|name| agent.environment.contains_key(*name)) {
+/// Reports a variable of an entry that names an agent of OpenClaw, too. One of both would be ignored.
+pub(super) fn refuse_variable(section: &Section<'_>, agent: &Agent) {
+    let name = env::SANDBOX_OPENCLAW_AGENT;
+    if !agent.openclaw_agents.is_empty() && agent.environment.contains_key(name) {
         let problem =
             format!("{name} is set for each run, from `{NAME}`: leave it out here, and say it there");
         section.reject("environment", problem);
@@ -104,17 +100,16 @@ impl Agent {
         [self.gateway_agent.as_str()].into_iter().chain(others).map(str::to_owned).collect()
     }
 
-    /// Returns the variables that tell a container which agent of OpenClaw runs, and which tools it has. There are none if
-    /// the entry describes no agents of OpenClaw.
+    /// Returns the variable that tells a container which agent of OpenClaw runs, and which tools it has: `ID:TOOL,TOOL`.
+    /// `None` if the entry describes no agents of OpenClaw.
     #[must_use]
-    pub fn openclaw_variables(&self) -> Vec<(&'static str, String)> {
+    pub fn openclaw_variable(&self) -> Option<(&'static str, String)> {
         if self.openclaw_agents.is_empty() {
-            return Vec::new();
+            return None;
         }
         let described = self.openclaw_agents.iter().find(|(id, _)| id.as_str() == self.gateway_agent);
         let tools = described.and_then(|(_, agent)| agent.tools.as_deref()).unwrap_or(&OpenclawTool::ALL);
         let tools: Vec<_> = tools.iter().map(|tool| tool.word()).collect();
-        let [agent_name, tools_name] = VARIABLES;
-        vec![(agent_name, self.gateway_agent.clone()), (tools_name, tools.join(","))]
+        Some((env::SANDBOX_OPENCLAW_AGENT, format!("{}:{}", self.gateway_agent, tools.join(","))))
     }
 }

@@ -9,14 +9,10 @@ fn openclaw(text: &str) -> Agent {
     parse(text).unwrap().agents[&AgentId::parse("sandbox:openclaw").unwrap()].clone()
 }
 
-fn variables(agent: &Agent) -> Vec<String> {
-    agent.openclaw_variables().into_iter().map(|(name, value)| format!("{name}={value}")).collect()
-}
-
 #[test]
 fn an_entry_describes_agents_of_openclaw() {
     let none = openclaw("[agents.'sandbox:openclaw']\nmemory = '3 GiB'\n");
-    assert_eq!((none.openclaw_agent_ids().len(), variables(&none).len()), (0, 0));
+    assert_eq!((none.openclaw_agent_ids().len(), none.openclaw_variable()), (0, None));
     let mut agent = openclaw(
         "[agents.'sandbox:openclaw'.openclaw_agents.reviewer]\ntools = ['read', 'apply_patch']\n\
          [agents.'sandbox:openclaw'.openclaw_agents.author_2]\n[agents.'sandbox:openclaw'.openclaw_agents.mute]\ntools = []\n",
@@ -25,8 +21,7 @@ fn an_entry_describes_agents_of_openclaw() {
     let all = "exec,process,read,write,edit,apply_patch";
     for (id, tools) in [("main", all), ("author_2", all), ("mute", ""), ("reviewer", "read,apply_patch")] {
         agent.gateway_agent = id.to_owned();
-        let expected = [format!("SANDBOX_OPENCLAW_AGENT={id}"), format!("SANDBOX_OPENCLAW_TOOLS={tools}")];
-        assert_eq!(variables(&agent), expected);
+        assert_eq!(agent.openclaw_variable(), Some(("SANDBOX_OPENCLAW_AGENT", format!("{id}:{tools}"))));
         let stored = serde_json::to_string(&agent).unwrap();
         assert_eq!(serde_json::from_str::<Agent>(&stored).unwrap().openclaw_agents, agent.openclaw_agents);
     }
@@ -55,18 +50,14 @@ fn mistakes_in_agents_of_openclaw_are_reported() {
             "agents.t:g.openclaw_agents: has no effect with `mode = \"gateway\"`",
         ),
         (
-            format!("{entry}]\nenvironment = {{ SANDBOX_OPENCLAW_TOOLS = 'exec' }}\nopenclaw_agents.a = {{}}\n"),
-            "s.toml:2: agents.sandbox:openclaw.environment: SANDBOX_OPENCLAW_TOOLS is set for each run, from \
-             `openclaw_agents`: leave it out here, and say it there",
-        ),
-        (
             format!("{entry}]\nenvironment = {{ SANDBOX_OPENCLAW_AGENT = 'b' }}\nopenclaw_agents.a = {{}}\n"),
-            "s.toml:2: agents.sandbox:openclaw.environment: SANDBOX_OPENCLAW_AGENT is set for each run",
+            "s.toml:2: agents.sandbox:openclaw.environment: SANDBOX_OPENCLAW_AGENT is set for each run, from \
+             `openclaw_agents`: leave it out here, and say it there",
         ),
     ] {
         let error = parse(&text).unwrap_err().to_string();
         assert!(error.contains(expected), "{expected} is not in {error}");
     }
     // Its only agent may have fewer tools.
-    openclaw(&format!("{entry}]\nenvironment = {{ SANDBOX_OPENCLAW_TOOLS = 'read' }}\n"));
+    openclaw(&format!("{entry}]\nenvironment = {{ SANDBOX_OPENCLAW_AGENT = 'main:read' }}\n"));
 }

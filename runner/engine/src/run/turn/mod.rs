@@ -17,7 +17,7 @@ use platform_core::{event::Phase, grant::RunGrant};
 use platform_runtime::report;
 use runner_control_client::Lines;
 use runner_docker::KilledBy;
-use runner_gateways::{self as gateway, GatewayConnection};
+use runner_gateways::{self as gateway, GatewayConnection, managed::make_session_directory};
 use runner_model::{
     failpoint::Point,
     lifecycle::{Failure, Transition},
@@ -51,6 +51,8 @@ struct PreparedTurn<'r> {
     gateway: Gateway,
     hello: Hello,
     grant: RunGrant,
+    /// Directory in which the session works; that of its agent if absent.
+    directory: Option<String>,
     /// Time that the turn may still take.
     time_left: Duration,
 }
@@ -120,7 +122,11 @@ impl<'r> RunExecutor<'r> {
             None => TurnRecord::default(),
         };
         ctx.events.begin_turn(record, hello.generation);
-        let turn = PreparedTurn { target, gateway, hello, grant, time_left: ctx.time_left() };
+        let directory = match hello.takes_directories() {
+            true => make_session_directory(target.connection, &target.key).await,
+            false => None,
+        };
+        let turn = PreparedTurn { target, gateway, hello, grant, directory, time_left: ctx.time_left() };
         let sent = Box::pin(self.start_turn(&turn, begun)).await?;
         Box::pin(self.watch_turn(&turn, sent, TurnReports { tap, steps })).await
     }

@@ -7,7 +7,6 @@ use platform_core::{control::Correlation, event::Phase, id::ModelName};
 use runner_gateways::{
     self as gateway,
     attribution::{self, Registered},
-    managed::make_session_directory,
 };
 use runner_model::{failpoint::Point, lifecycle::Transition};
 use runner_store::{ResourceChange, ResourceKind, ResourceState};
@@ -48,8 +47,7 @@ impl RunExecutor<'_> {
         Point::RunStored.reach();
         ctx.check_cancelled()?;
         ctx.events.send_phase(Phase::Running);
-        let directory = make_session_directory(prepared.target.connection, &prepared.target.key).await;
-        let turn = Turn { directory, ..self.build_turn(prepared, attribution)? };
+        let turn = self.build_turn(prepared, attribution)?;
         let running = match begun {
             None => ctx.run.perform(prepared.gateway.run(turn)).await?,
             Some(begun) => ctx.run.perform(prepared.gateway.resume(turn, begun)).await?,
@@ -82,7 +80,7 @@ impl RunExecutor<'_> {
         self.step(Transition::Run, changes).await
     }
 
-    /// Builds the turn, with its message. The gateway knows the directory of a turn that was begun.
+    /// Builds the turn, with its message.
     fn build_turn(
         &self,
         prepared: &PreparedTurn<'_>,
@@ -101,7 +99,7 @@ impl RunExecutor<'_> {
             session: prepared.target.key.clone(),
             message,
             model: Some(ModelName::parse(&spec.model)?),
-            directory: None,
+            directory: prepared.directory.clone(),
             attribution,
             deadline: Instant::now() + prepared.time_left + GATEWAY_DEADLINE_GRACE,
         })

@@ -67,7 +67,7 @@ impl<'r> RunExecutor<'r> {
             tokio::join!(ctx.relay_tap(tap, &turn_ended), activity.follow(steps));
             pending::<Infallible>().await
         };
-        let approvals = TurnApprovals::new(ctx, &prepared.target, prepared.gateway.clone());
+        let approvals = TurnApprovals::new(ctx, prepared);
         let deadline = Instant::now() + prepared.time_left;
         let generation = prepared.hello.generation;
         let outcome = async {

@@ -19,7 +19,9 @@ use runner_model::{
     behaviour::{self, BehaviourFile},
     gateway_agent::{AgentName, AvatarSeed},
 };
-use runner_store::{GatewayAgent, GatewayAgentAdded, GatewayAgentKey, MAX_GATEWAY_AGENTS};
+use runner_store::{
+    BehaviourFileStored, GatewayAgent, GatewayAgentAdded, GatewayAgentKey, MAX_GATEWAY_AGENTS,
+};
 use serde_json::{Value, json};
 
 use self::error::AgentError;
@@ -165,7 +167,7 @@ async fn write(context: &Context, arguments: WriteArguments) -> Result<Exit, Err
     let text = std::fs::read_to_string(&from).map_err(unreadable)?;
     behaviour::check_text(&text).map_err(|fault| AgentError::Text { path: from.clone(), fault })?;
     let store = context.store().await?;
-    if !store.put_behaviour_file(&key, behaviour, &text).await? {
+    if store.put_behaviour_file(&key, behaviour, &text, None).await? == BehaviourFileStored::Unknown {
         return Err(AgentError::Unknown(key).into());
     }
     if wait {

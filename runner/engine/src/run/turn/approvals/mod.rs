@@ -21,7 +21,7 @@ use platform_core::{
     limit::Millis,
 };
 use platform_runtime::report;
-use runner_model::gateway_agent::{CommandMode, session_directory};
+use runner_model::gateway_agent::{AskedCommand, CommandMode};
 use runner_store::{
     ApprovalWait, Error as StoreError, GatewayAgentKey, NewToolCall, StoredToolCall, ToolCallBegun,
     ToolCallEnd, ToolDecision, ToolVerdict, UnixMillis,
@@ -29,8 +29,8 @@ use runner_store::{
 use serde_json::json;
 use tokio::{sync::Notify, time::sleep};
 
-use self::request::{ApprovalRequest, read_list, read_one};
-use super::TurnTarget;
+use self::request::{ApprovalRequest, digest, read_list, read_one};
+use super::{PreparedTurn, TurnTarget};
 use crate::run::context::RunContext;
 
 /// Interval between looks for a decision, which another process stores.
@@ -53,6 +53,8 @@ pub(super) struct TurnApprovals<'r> {
     ctx: &'r RunContext<'r>,
     gateway: Gateway,
     session: String,
+    /// Directory in which the session works; that of its agent if absent.
+    directory: Option<String>,
     agent: Option<GatewayAgentKey>,
     /// Notified when there may be requests that no event has told of.
     look: Notify,
@@ -62,10 +64,17 @@ pub(super) struct TurnApprovals<'r> {
 type Work<'a> = LocalBoxFuture<'a, Vec<ApprovalRequest>>;
 
 impl<'r> TurnApprovals<'r> {
-    pub(super) fn new(ctx: &'r RunContext<'r>, target: &TurnTarget<'_>, gateway: Gateway) -> Self {
-        let agent = GatewayAgentId::parse(target.key.agent()).ok();
-        let agent = agent.map(|agent| GatewayAgentKey { gateway: target.connection.id.clone(), agent });
-        Self { ctx, gateway, session: target.key.to_string(), agent, look: Notify::new() }
+    pub(super) fn new(ctx: &'r RunContext<'r>, prepared: &PreparedTurn<'_>) -> Self {
+        let TurnTarget { connection, key } = &prepared.target;
+        let agent = GatewayAgentId::parse(key.agent()).ok();
+        Self {
+            ctx,
+            gateway: prepared.gateway.clone(),
+            session: key.to_string(),
+            directory: prepared.directory.clone(),
+            agent: agent.map(|agent| GatewayAgentKey { gateway: connection.id.clone(), agent }),
+            look: Notify::new(),
+        }
     }
 
     /// Asks the gateway for its open requests soon: the turn waits, or events may have been missed.
@@ -122,9 +131,8 @@ impl<'r> TurnApprovals<'r> {
     /// Waits for a person's decision about a request, and tells the gateway. Tries until the store and the gateway have taken
     /// it; the turn's end ends this, too.
     async fn settle(&self, request: ApprovalRequest) {
-        let new = self.new_call(&request);
         loop {
-            match self.settle_once(&request, &new).await {
+            match self.settle_once(&request).await {
                 Ok(()) => return,
                 Err(error) => {
                     let error = report::chain(&error);
@@ -135,9 +143,11 @@ impl<'r> TurnApprovals<'r> {
         }
     }
 
-    async fn settle_once(&self, request: &ApprovalRequest, new: &NewToolCall) -> Result<(), StoreError> {
+    async fn settle_once(&self, request: &ApprovalRequest) -> Result<(), StoreError> {
         let store = &self.ctx.engine.store;
-        let state = self.decide(request, new).await?;
+        let asked = request.asked(&self.own_directory().await?);
+        let new = &self.new_call(request, &asked);
+        let state = self.decide(&asked, new, self.timeout(request)).await?;
         if state == ToolCallState::Approved && !store.begin_approved_tool_call(new).await? {
             // The turn's end has withdrawn it.
             return Ok(());
@@ -152,6 +162,16 @@ impl<'r> TurnApprovals<'r> {
                 Ok(())
             }
         }
+    }
+
+    /// Returns the directory in which the session works.
+    async fn own_directory(&self) -> Result<String, StoreError> {
+        if let Some(directory) = &self.directory {
+            return Ok(directory.clone());
+        }
+        let Some(key) = &self.agent else { return Ok(String::new()) };
+        let stored = self.ctx.engine.store.gateway_agent(key).await?;
+        Ok(stored.map(|stored| stored.agent.workspace).unwrap_or_default())
     }
 
     /// Tells the gateway a decision. Returns why it did not take it.
@@ -174,15 +194,16 @@ impl<'r> TurnApprovals<'r> {
     /// Stores the request, and waits until it is decided. Returns its state then.
     async fn decide(
         &self,
-        request: &ApprovalRequest,
+        asked: &AskedCommand,
         new: &NewToolCall,
+        timeout: Millis,
     ) -> Result<ToolCallState, StoreError> {
         let store = &self.ctx.engine.store;
-        if !request.is_whole() {
+        if !asked.is_whole() {
             tracing::warn!(run = %self.ctx.run_id(), "the gateway shows a command in part: it is denied");
             return Ok(ToolCallState::Denied);
         }
-        let wait = ApprovalWait { args: request.text(), timeout: self.timeout(request) };
+        let wait = ApprovalWait { args: json!(asked).to_string(), timeout };
         let stored = match store.propose_tool_call(new, &wait).await? {
             ToolCallBegun::New => store.tool_call(&new.run_id, new.attempt, &new.id).await?,
             ToolCallBegun::Existing(stored) => Some(*stored),
@@ -191,7 +212,7 @@ impl<'r> TurnApprovals<'r> {
             |stored: &StoredToolCall| stored.gateway == new.gateway && stored.args_digest == new.args_digest;
         // Another call has the id: the gateway must not get that one's decision.
         let Some(stored) = stored.filter(is_own) else { return Ok(ToolCallState::Denied) };
-        if stored.state == ToolCallState::Waiting && self.is_allowed(request).await? {
+        if stored.state == ToolCallState::Waiting && self.is_allowed(asked).await? {
             let by = "a rule: the command is allowed for good".to_owned();
             let decision = ToolDecision { verdict: ToolVerdict::Approve, by };
             let run = store.record(self.ctx.run_id()).await?.run;
@@ -217,19 +238,16 @@ impl<'r> TurnApprovals<'r> {
         }
     }
 
-    /// Returns whether a person has allowed the command for good, and the agent still asks. The rule is for the command in the
-    /// agent's own directory, in the environment that the agent always has.
-    async fn is_allowed(&self, request: &ApprovalRequest) -> Result<bool, StoreError> {
+    /// Returns whether a person has allowed the command for good, and the agent still asks.
+    async fn is_allowed(&self, asked: &AskedCommand) -> Result<bool, StoreError> {
         let Some(key) = &self.agent else { return Ok(false) };
         let Some(stored) = self.ctx.engine.store.gateway_agent(key).await? else { return Ok(false) };
         let capabilities = &stored.agent.settings.capabilities;
-        let directory = session_directory(&self.session);
-        let command = request.asked().allowable_in(&[&*directory, &*stored.agent.workspace]);
         Ok(capabilities.commands == CommandMode::Ask
-            && command.is_ok_and(|command| capabilities.allowed_commands.contains(&command)))
+            && asked.allowable().is_ok_and(|command| capabilities.allowed_commands.contains(&command)))
     }
 
-    fn new_call(&self, request: &ApprovalRequest) -> NewToolCall {
+    fn new_call(&self, request: &ApprovalRequest, asked: &AskedCommand) -> NewToolCall {
         let order = self.ctx.request();
         NewToolCall {
             run_id: order.run_id.clone(),
@@ -239,7 +257,7 @@ impl<'r> TurnApprovals<'r> {
             account: order.account.clone(),
             tool: ToolName::parse(EXEC).expect("it is the name of a tool"),
             effect: "writes",
-            args_digest: request.digest(),
+            args_digest: digest(&json!(asked).to_string()),
             args_shown: request.excerpt(MAX_SHOWN),
             // The next worker of the run goes on with the request.
             owner: format!("turn/{}", order.run_id),

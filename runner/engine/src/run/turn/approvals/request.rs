@@ -12,12 +12,8 @@ use sha2::{Digest, Sha256};
 
 /// Longest id of a request.
 const MAX_ID: usize = 128;
-/// Largest command that a person is asked about.
-const MAX_COMMAND: usize = 32 << 10;
 /// Most requests that are read from one list.
 const MAX_LISTED: usize = 1000;
-/// Marks of a text that OpenClaw has cut, or left out.
-const CUT: [&str; 2] = ["…[truncated]", "full text suppressed]"];
 
 /// Request for an approval.
 #[derive(Debug, Clone, Deserialize)]
@@ -71,28 +67,18 @@ impl ApprovalRequest {
         self.expires_at_ms.map(UnixMillis)
     }
 
-    /// Returns whether a person sees all of the command, but for what looks like a secret.
-    pub(super) fn is_whole(&self) -> bool {
-        let command = &self.request.command;
-        command.len() <= MAX_COMMAND && !CUT.iter().any(|mark| command.contains(mark))
-    }
-
-    /// Returns what a person decides about.
-    pub(super) fn asked(&self) -> AskedCommand {
+    /// Returns what a person decides about, in a session that works in the directory `own`.
+    pub(super) fn asked(&self, own: &str) -> AskedCommand {
         let RequestedCommand { command, cwd, host, node_id, env_keys, warning_text, .. } =
             self.request.clone();
         AskedCommand {
             command,
+            in_own_directory: cwd.as_deref() == Some(own),
             directory: cwd,
             environment: env_keys.unwrap_or_default(),
             host: node_id.map(|node| format!("node {node}")).or(host),
             warning: warning_text,
         }
-    }
-
-    /// Returns what a person decides about, as JSON.
-    pub(super) fn text(&self) -> String {
-        json!(self.asked()).to_string()
     }
 
     /// Returns the command and its directory as JSON, with at most `max` bytes of the command.
@@ -103,12 +89,12 @@ impl ApprovalRequest {
         let command = if cut == 0 { kept.to_owned() } else { format!("{kept}… [{cut} more bytes]") };
         json!({ "command": command, "directory": cwd }).to_string()
     }
+}
 
-    /// Returns a digest of what a person decides about.
-    pub(super) fn digest(&self) -> String {
-        let digest = Sha256::digest(self.text().as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
-    }
+/// Returns a digest of what a person decides about.
+pub(super) fn digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
@@ -130,27 +116,14 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_seen_whole_is_asked_or_allowed() {
-        let suppressed = "[exec approval command exceeds display size limit; full text suppressed]";
-        for (more, is_whole, is_allowable) in [
-            (json!({}), true, true),
-            (json!({ "envKeys": [] }), true, true),
-            (json!({ "envKeys": ["PATH"] }), true, false),
-            (json!({ "nodeId": "gateway" }), true, false),
-            (json!({ "command": "echo a…[truncated]" }), false, false),
-            (json!({ "command": suppressed }), false, true),
-            (json!({ "command": "x".repeat(MAX_COMMAND + 1) }), false, false),
-        ] {
-            let read = request(&more).unwrap();
-            let is_allowed = read.asked().allowable_in(&["/w"]).is_ok();
-            assert_eq!((read.is_whole(), is_allowed), (is_whole, is_allowable), "{more:.80}");
-        }
-        let shown = request(&json!({ "envKeys": ["PATH"], "warningText": "odd" })).unwrap().text();
-        assert!(shown.contains("PATH") && shown.contains("odd"), "{shown}");
-        assert_ne!(
-            request(&json!({})).unwrap().digest(),
-            request(&json!({ "envKeys": ["A"] })).unwrap().digest()
-        );
+    fn a_person_is_told_what_is_unusual() {
+        let usual = request(&json!({ "envKeys": [] })).unwrap().asked("/w");
+        assert!(usual.in_own_directory && usual.allowable().is_ok(), "{usual:?}");
+        assert!(!request(&json!({})).unwrap().asked("/other").in_own_directory);
+        let odd = json!({ "envKeys": ["PATH"], "warningText": "odd", "nodeId": "gateway" });
+        let odd = request(&odd).unwrap().asked("/w");
+        assert_eq!((odd.environment, odd.warning), (vec!["PATH".to_owned()], Some("odd".to_owned())));
+        assert_eq!(odd.host.as_deref(), Some("node gateway"));
     }
 
     #[test]

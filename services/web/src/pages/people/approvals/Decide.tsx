@@ -55,8 +55,8 @@ export function Decide({ approval, verdict, onDone, onClose }: DecideProps) {
       </p>
       {verdict === "always" && (
         <p className="note">
-          It runs now, and from now on without asking: this command and no other, for this agent. The agent’s page lists it, and
-          there it can be forbidden.
+          It runs now, and from now on without asking: this command and no other, in the directory of each session of this agent.
+          The agent’s page lists it, and there it can be forbidden.
         </p>
       )}
       <Arguments approval={approval} />

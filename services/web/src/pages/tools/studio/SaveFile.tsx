@@ -8,7 +8,7 @@ import { Confirm } from "../../../components/Dialog";
 import { DiffLines } from "../../../components/DiffLines";
 import { LoadNote } from "../../../components/LoadNote";
 import type { GatewayAgent } from "./agents";
-import { type FileName, storedText } from "./files";
+import { type FileName, storedRevision, storedText } from "./files";
 
 /** Properties: the file, and what gets the changed agent with the text that is stored now. */
 export interface FileDialogProps {
@@ -26,7 +26,14 @@ export function SaveFile({ path, name, text, onSaved, onClose }: FileDialogProps
   const stored = files.data === null ? null : storedText(files.data.files, name);
   const lines = useMemo(() => (stored === null ? [] : compareLines(stored, text)), [stored, text]);
   const save = async () => {
-    onSaved(await api.put(FILE, { path: { ...path, file: name }, body: { content: text } }), text);
+    const revision = storedRevision(files.data?.files ?? [], name);
+    try {
+      onSaved(await api.put(FILE, { path: { ...path, file: name }, body: { content: text, revision } }), text);
+    } catch (error) {
+      // Someone else may have saved since: what is stored now is shown, and the person decides again.
+      files.reload();
+      throw error;
+    }
     announce(`${name} was saved. The gateway is given it now.`);
   };
   return (

@@ -3,7 +3,7 @@ import { useEffect, useMemo, useRef, useState } from "react";
 import { type Schemas, api } from "../../../api/client";
 import { type Loaded, useLoad } from "../../../api/useLoad";
 import { Link, useLocation } from "../../../base/router";
-import { formatBytes, formatCount, plural } from "../../../base/text/format";
+import { formatBytes, plural } from "../../../base/text/format";
 import { AgentText } from "../../../components/AgentText";
 import { LoadNote } from "../../../components/LoadNote";
 import { EmptyState } from "../../../components/Notes";
@@ -85,18 +85,20 @@ function Directory({ agent, dir, of, loaded }: DirectoryProps) {
   return (
     <>
       <LoadNote loaded={loaded} />
-      {data.entries.length === 0 && data.omittedEntries === 0 && <EmptyState title="The directory is empty" />}
+      {data.entries.length === 0 && !data.isCut && <EmptyState title="The directory is empty" />}
       {data.entries.length > 0 && <Entries agent={agent} of={of} entries={data.entries} />}
-      {data.omittedEntries > 0 && (
-        <p className="note">The directory has {formatCount(data.omittedEntries)} more, which are not listed.</p>
-      )}
+      {data.isCut && <p className="note">The directory has more entries, which are not listed.</p>}
     </>
   );
 }
 
 function NoDirectory({ dir, of }: { dir: string; of: FilesOf }) {
   if (dir === "") {
-    return <EmptyState title="There are no files yet">The gateway makes an agent’s directory once it knows the agent.</EmptyState>;
+    return (
+      <EmptyState title="There are no files yet">
+        {of === null ? "The gateway makes an agent’s directory once it knows the agent." : "The session works in its agent’s directory."}
+      </EmptyState>
+    );
   }
   return (
     <EmptyState title="There is no such directory">

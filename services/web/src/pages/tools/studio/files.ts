@@ -20,6 +20,11 @@ export function storedText(files: Pick<Schemas["GatewayAgentFile"], "name" | "co
   return files.find((file) => file.name === name)?.content ?? "";
 }
 
+/** Returns the revision of a file, which is 0 if nothing is stored. */
+export function storedRevision(files: Pick<Schemas["GatewayAgentFile"], "name" | "revision">[], name: FileName): number {
+  return files.find((file) => file.name === name)?.revision ?? 0;
+}
+
 /** Returns the bytes of a text as it is sent. */
 export function sizeOf(text: string): number {
   return new TextEncoder().encode(text).length;

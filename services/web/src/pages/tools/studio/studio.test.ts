@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { policyReasons } from "./AgentTable";
 import { type GatewayAgent, fixedReason, nameMistake, newest, pagePath, pollSeconds, readState, slugOf } from "./agents";
 import { countTools, readTools } from "./explanation";
-import { isTooLarge, storedText } from "./files";
+import { isTooLarge, storedRevision, storedText } from "./files";
 import { bodyOf, conflictRows, fieldsOf, isChanged, isReady, rebase } from "./settings";
 
 const free = { value: "on", reason: null };
@@ -105,5 +105,7 @@ test("each reason of the policy is one footnote", () => {
 
 test("a file that is not stored is empty, and its size is that of its bytes", () => {
   assert.equal(storedText([{ name: "SOUL.md", content: "x" }], "USER.md"), "");
+  const revisions = (["SOUL.md", "USER.md"] as const).map((name) => storedRevision([{ name: "SOUL.md", revision: 3 }], name));
+  assert.deepEqual(revisions, [3, 0]);
   assert.deepEqual([isTooLarge("é".repeat(128 * 1024)), isTooLarge(`${"é".repeat(128 * 1024)}x`)], [false, true]);
 });
