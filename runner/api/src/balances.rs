@@ -217,6 +217,11 @@ struct ReceiptView<'r> {
     cost: String,
     #[schema(value_type = i64)]
     credits: Credits,
+    /// Factor between the cost and what the account pays, as text.
+    markup: String,
+    credits_per_dollar: u32,
+    /// Place that the run was executed at: `sandbox` or `gateway`.
+    executor: &'static str,
     /// Reason for the cost.
     reason: &'static str,
     #[schema(format = DateTime)]
@@ -285,6 +290,9 @@ impl<'r> ReceiptView<'r> {
             tokens_source: receipt.tokens_source.word(),
             cost: receipt.amount.to_plain_text(),
             credits: receipt.credits,
+            markup: receipt.rate.markup.to_string(),
+            credits_per_dollar: receipt.rate.credits_per_dollar.get(),
+            executor: receipt.executor.word(),
             reason: reason.word(),
             called_at: rfc3339(UnixMillis(receipt.called_ms)),
             created_at: rfc3339(*created),

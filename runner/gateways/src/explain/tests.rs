@@ -82,6 +82,39 @@ fn the_first_layer_that_denies_is_named() {
 }
 
 #[test]
+fn profiles_and_patterns_decide() {
+    let all = |tools: Value| config(json!({}), tools);
+    let agent = "agents.entries.bot.tools.deny";
+    check([
+        (
+            ELSEWHERE,
+            all(json!({ "profile": "messaging" })),
+            "exec",
+            ["denied", "gateway tools", "tools.profile"],
+        ),
+        (
+            ELSEWHERE,
+            config(json!({ "tools": { "profile": "minimal" } }), json!({ "profile": "full" })),
+            "read",
+            ["denied", "gateway tools", "agents.entries.bot.tools.profile"],
+        ),
+        (
+            ELSEWHERE,
+            all(json!({ "profile": "minimal", "alsoAllow": ["group:fs"] })),
+            "read",
+            ["allowed", "gateway tools", agent],
+        ),
+        (ELSEWHERE, all(json!({ "profile": "coding" })), "exec", ["allowed", "gateway tools", agent]),
+        (
+            ELSEWHERE,
+            all(json!({ "deny": ["web_*"] })),
+            "web_fetch",
+            ["denied", "gateway tools", "tools.deny"],
+        ),
+    ]);
+}
+
+#[test]
 fn containers_and_approvals_are_layers() {
     let sandboxed = |entry: Value| config(entry, json!({}));
     check([
