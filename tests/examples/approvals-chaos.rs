@@ -8,6 +8,7 @@ use std::{
     collections::BTreeMap,
     fs,
     net::SocketAddr,
+    path::PathBuf,
     time::{Duration, Instant},
 };
 
@@ -71,9 +72,11 @@ async fn main() {
     let began = Instant::now();
     let mut stage = Stage::set(seed).await;
     let mut findings = Findings::default();
+    let mut asks = Vec::new();
     for number in 0..rounds {
-        stage.round(number, &mut findings).await;
+        asks.extend(stage.round(number, &mut findings).await);
     }
+    stage.finds_what_ran_though_it_was_denied(&asks).await;
     stage.end().await;
     let Findings { outcomes, decisions, kills, faults } = findings;
     let record = json!({
@@ -82,6 +85,7 @@ async fn main() {
         "seconds": began.elapsed().as_secs(),
         "rounds": rounds, "sessions": ACCOUNTS * (SESSIONS + 1),
         "outcomes": outcomes, "decisions": decisions, "kills": kills, "faults": faults,
+        "control": "a command that was denied and has run is a fault",
     });
     fs::write(file, format!("{record:#}\n")).unwrap();
     assert_eq!(faults, Vec::<String>::new());
@@ -130,7 +134,7 @@ impl Stage {
     }
 
     /// Orders runs of all sessions at once, kills what they need, and judges what became of each command.
-    async fn round(&mut self, number: usize, findings: &mut Findings) {
+    async fn round(&mut self, number: usize, findings: &mut Findings) -> Vec<Ask> {
         let mut asks = Vec::new();
         for session in 0..ACCOUNTS * (SESSIONS + 1) {
             let account = session % ACCOUNTS;
@@ -164,6 +168,21 @@ impl Stage {
         for ask in &asks {
             self.judge(ask, findings).await;
         }
+        asks
+    }
+
+    /// Checks the control: a command that was denied, and that this makes look as if it had run, is a fault.
+    async fn finds_what_ran_though_it_was_denied(&self, asks: &[Ask]) {
+        for ask in asks.iter().filter(|ask| !self.has_made(ask)) {
+            fs::create_dir(self.state_of(ask).join(&ask.mark)).unwrap();
+            let mut found = Findings::default();
+            self.judge(ask, &mut found).await;
+            if found.decisions.contains_key("denied") {
+                assert_eq!(found.faults.len(), 1, "{}", ask.run);
+                return;
+            }
+        }
+        panic!("no command was denied: play more rounds");
     }
 
     async fn order(&self, ask: &Ask, session: usize) {
@@ -227,40 +246,56 @@ impl Stage {
         let states: Vec<_> = calls["calls"].as_array().into_iter().flatten().collect();
         let states: Vec<_> = states.iter().map(|call| call["state"].as_str().unwrap_or_default()).collect();
         let made = self.has_made(ask);
+        let told = self.told(ask);
+        // OpenClaw asks nobody while no client is connected that could answer: it denies.
+        let denied_itself = told.contains("Headless runs cannot wait");
         let fault = match (states.as_slice(), made) {
             (_, true) if ask.gateway == SHARED => Some("it ran in a gateway that accounts share"),
             ([], false) if ask.gateway == SHARED => None,
             ([], true) => Some("it ran without a request"),
             (["denied"], true) => Some("it ran though it was denied"),
             (["done"], false) if state == "succeeded" => Some("it was approved and never ran"),
-            (_, _) if state == "succeeded" && states.is_empty() => Some("it ended without a request"),
+            ([], false) if state == "succeeded" && !denied_itself => Some("it ended without a request"),
             _ => None,
         };
-        let told = self.told(ask);
         let fault = fault.or(told.contains("File exists").then_some("it ran twice"));
         if let Some(fault) = fault {
             findings.faults.push(format!("{}: {fault}: {outcome}, {states:?}, told {told}", ask.run));
         }
-        for state in states {
-            *findings.decisions.entry(state.to_owned()).or_default() += 1;
+        let by_gateway = denied_itself.then_some("denied by the gateway");
+        for decision in states.into_iter().chain(by_gateway) {
+            *findings.decisions.entry(decision.to_owned()).or_default() += 1;
         }
     }
 
     /// Returns whether the command has made its directory.
     fn has_made(&self, ask: &Ask) -> bool {
+        self.state_of(ask).join(&ask.mark).is_dir()
+    }
+
+    /// Returns the directory that the gateway's container has as its workspace.
+    fn state_of(&self, ask: &Ask) -> PathBuf {
         let disk = self.world.path().join(format!("gateways/{}/disk", ask.gateway));
-        let mut workspaces = fs::read_dir(disk).unwrap().filter_map(Result::ok);
-        workspaces.any(|workspace| workspace.path().join("tree/state").join(&ask.mark).is_dir())
+        let mut workspaces =
+            fs::read_dir(disk).unwrap().map(|entry| entry.unwrap().path().join("tree/state"));
+        workspaces.find(|state| state.is_dir()).unwrap()
     }
 
     /// Returns what the model was told of the command.
     fn told(&self, ask: &Ask) -> String {
         let calls = self.world.upstream.ledger().all();
-        let own = calls.iter().filter_map(|call| call.json().ok());
-        let results = own.flat_map(|body| body["messages"].as_array().cloned().unwrap_or_default());
-        let results = results.filter(|message| message["role"] == "tool");
-        let results = results.map(|message| message["content"].to_string());
-        results.filter(|text| text.contains(&ask.mark)).last().unwrap_or_default()
+        let results = calls.iter().filter_map(|call| {
+            let body = call.json().ok()?;
+            let messages = body["messages"].as_array()?;
+            let asks = |message: &Value| {
+                message["role"] == "user"
+                    && message["content"].to_string().contains(&format!("{}\\", ask.mark))
+            };
+            let asked = messages.iter().rposition(asks)?;
+            let result = messages[asked..].iter().rfind(|message| message["role"] == "tool")?;
+            Some(result["content"].to_string())
+        });
+        results.last().unwrap_or_default()
     }
 
     async fn end(mut self) {
