@@ -22,6 +22,7 @@ mod ephemeral;
 mod first_hour;
 mod gateway;
 mod gateway_agents;
+mod gateway_socket;
 mod host_tools;
 mod killed;
 mod ledger;

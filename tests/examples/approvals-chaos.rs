@@ -247,7 +247,7 @@ impl Stage {
         let states: Vec<_> = states.iter().map(|call| call["state"].as_str().unwrap_or_default()).collect();
         let made = self.has_made(ask);
         let told = self.told(ask);
-        // OpenClaw asks nobody while no client is connected that could answer: it denies.
+        // OpenClaw asks no person while no client is connected that could answer: it denies.
         let denied_itself = told.contains("Headless runs cannot wait");
         let fault = match (states.as_slice(), made) {
             (_, true) if ask.gateway == SHARED => Some("it ran in a gateway that accounts share"),

@@ -5,6 +5,8 @@ use std::fs;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
+use runner_store::{Address, Store};
+
 use crate::world::World;
 
 /// Rewrites each row of the world's store with `change`, which also gets the name of its table. No other process may
@@ -75,4 +77,14 @@ pub async fn end(world: &World, run: &str) {
         }
     })
     .await;
+}
+
+/// Opens the store of the world's control plane, beside its own processes.
+///
+/// # Panics
+/// If it cannot be opened.
+pub async fn open_store(world: &World) -> Store {
+    let address = format!("sqlite://{}/store/sluice.db", world.path().display());
+    let address = Address::parse(&address, None).unwrap();
+    Store::open(&address, world.installation().parse().unwrap()).await.unwrap()
 }

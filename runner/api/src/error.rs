@@ -224,8 +224,13 @@ impl Error {
         Problem::of(self.code())
     }
 
+    /// Returns the status of the answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.problem().status()
+    }
+
     /// Returns the text for the client. The causes of failures are for operators, in the log.
-    fn detail(&self) -> String {
+    pub(crate) fn detail(&self) -> String {
         match self {
             error if error.problem().status() == StatusCode::INTERNAL_SERVER_ERROR => {
                 tracing::error!(error = report::chain(error), "a request of the API failed");
@@ -290,7 +295,7 @@ impl Error {
     }
 
     /// Returns the time after which the request may succeed.
-    fn retry_after(&self) -> Option<u64> {
+    pub(crate) fn retry_after(&self) -> Option<u64> {
         match self {
             Self::Starting | Self::TimedOut | Self::TooManyStreams => Some(RETRY_SECONDS),
             Self::TooManyAttempts { wait } => Some(wait.as_secs() + 1),

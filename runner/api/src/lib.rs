@@ -71,6 +71,7 @@ mod runs;
 mod server;
 mod session_link;
 mod sign_in_attempts;
+mod socket_place;
 mod stream_guard;
 mod stream_permits;
 mod stream_response;

@@ -94,6 +94,8 @@ fn gateway_routes() -> Vec<Route> {
         guarded("/api/v1/gateways/{gateway}/start", Operator, post(g::start, g::start_operation())),
         guarded("/api/v1/gateways/{gateway}/stop", Operator, post(g::stop, g::stop_operation())),
         guarded("/api/v1/gateways/{gateway}/log", Operator, get(g::show_log, g::show_log_operation())),
+        // Its first frame says who the client is.
+        open("/api/v1/gateways/{gateway}/ws", get(g::open_socket, g::open_socket_operation())),
         guarded(AGENTS, Viewer, get(g::list_agents, g::list_agents_operation())),
         guarded(AGENTS, Member, post(g::create_agent, g::create_agent_operation())),
         guarded(AGENT, Viewer, get(g::show_agent, g::show_agent_operation())),

@@ -43,6 +43,7 @@ use crate::{
     observed_body::{AnswerBody, RequestBody},
     origins::Origins,
     routes,
+    socket_place::SocketPlace,
     tls::{TlsError, TlsIdentity},
 };
 
@@ -233,7 +234,12 @@ impl Server {
         }
     }
 
-    async fn serve_http(&self, stream: impl AsyncRead + AsyncWrite + Unpin + 'static, served: &Served) {
+    async fn serve_http(
+        &self,
+        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+        served: &Served,
+    ) {
+        let place = SocketPlace::of(served.open.entry());
         let mut http = http1::Builder::new();
         http.timer(TokioTimer::new()).header_read_timeout(HEAD_TIMEOUT).max_buf_size(MAX_UNREAD as usize);
         let router = TowerToHyperService::new(self.router.clone());
@@ -242,10 +248,11 @@ impl Server {
             entry.begin(client_address(served.peer, request.headers(), &self.trusted_proxies));
             let mut request = request.map(|body| RequestBody::new(body, entry.clone()));
             request.extensions_mut().insert(entry.clone());
+            request.extensions_mut().insert(place.clone());
             let answer = router.call(request);
             async { answer.await.map(|answer| answer.map(|body| AnswerBody::new(body, entry))) }
         });
-        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service));
+        let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
         let served = tokio::select! {
             served = connection.as_mut() => served,
             () = self.stop.cancelled() => {
@@ -256,5 +263,6 @@ impl Server {
         if let Err(error) = served {
             tracing::debug!(error = report::chain(&error), "API connection broke");
         }
+        place.ended().await;
     }
 }

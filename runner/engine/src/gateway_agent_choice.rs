@@ -22,6 +22,8 @@ pub enum GatewayAgentOrder {
     Configured,
     /// The one with this id.
     Named(GatewayAgentId),
+    /// The one with this id in this gateway, and in no other of the ordered agent's gateways.
+    At(GatewayAgentKey),
 }
 
 impl From<Option<GatewayAgentId>> for GatewayAgentOrder {
@@ -35,6 +37,8 @@ impl From<Option<GatewayAgentId>> for GatewayAgentOrder {
 pub(crate) enum ChosenAgent {
     /// The one of the settings.
     Configured,
+    /// The one of the settings, in this gateway.
+    ConfiguredAt(GatewayId),
     /// Agent that people made in a gateway.
     Made(Box<GatewayAgent>),
     /// Agent of OpenClaw that the entry describes.
@@ -46,7 +50,7 @@ impl ChosenAgent {
     pub(crate) fn model(&self) -> Option<ModelName> {
         match self {
             Self::Made(made) => made.agent.settings.model.clone(),
-            Self::Configured | Self::Described(_) => None,
+            Self::Configured | Self::ConfiguredAt(_) | Self::Described(_) => None,
         }
     }
 
@@ -54,6 +58,7 @@ impl ChosenAgent {
     pub(crate) fn apply_to(self, agent: &mut Agent) {
         match self {
             Self::Configured => {}
+            Self::ConfiguredAt(gateway) => agent.gateways = vec![gateway],
             Self::Made(made) => {
                 let GatewayAgent { agent: NewGatewayAgent { key, .. }, .. } = *made;
                 agent.gateway_agent = key.agent.to_string();
@@ -159,6 +164,9 @@ fn not_described(id: &GatewayAgentId, agent: &AgentId, known: &[String]) -> Stri
 impl GatewayAgentChoice<'_> {
     /// Returns the agent that the run uses.
     pub(crate) async fn find(&self, ordered: GatewayAgentOrder) -> Result<ChosenAgent, GatewayAgentError> {
+        if let GatewayAgentOrder::At(key) = ordered {
+            return self.find_at(key).await;
+        }
         let entry = self.settings.agents.get(self.agent_id);
         match entry.filter(|entry| !entry.openclaw_agents.is_empty()) {
             Some(entry) => self.find_described(entry, ordered).await,
@@ -181,7 +189,9 @@ impl GatewayAgentChoice<'_> {
         let is_known = |id: &GatewayAgentId| known.iter().any(|known| known == id.as_str());
         match ordered {
             GatewayAgentOrder::Named(id) if is_known(&id) => Ok(ChosenAgent::Described(id)),
-            GatewayAgentOrder::Named(id) => Err(GatewayAgentError::NotDescribed { id, agent, known }),
+            GatewayAgentOrder::Named(id) | GatewayAgentOrder::At(GatewayAgentKey { agent: id, .. }) => {
+                Err(GatewayAgentError::NotDescribed { id, agent, known })
+            }
             // A caller that may name none continues what it was given, with the tools of then.
             GatewayAgentOrder::Configured | GatewayAgentOrder::Unnamed => {
                 let last = self.last_agent().await?.filter(|last| last.mode == Execution::Ephemeral);
@@ -202,6 +212,7 @@ impl GatewayAgentChoice<'_> {
         match ordered {
             GatewayAgentOrder::Configured => Ok(None),
             GatewayAgentOrder::Named(id) => self.find_named(id).await,
+            GatewayAgentOrder::At(key) => self.find_made(&key).await,
             GatewayAgentOrder::Unnamed => match self.of_thread().await? {
                 Some(key) => match self.find_made(&key).await? {
                     // The settings may have named another agent at the time.
@@ -212,6 +223,22 @@ impl GatewayAgentChoice<'_> {
                 None => Ok(None),
             },
         }
+    }
+
+    /// Returns the agent `key`, of that gateway alone.
+    async fn find_at(&self, key: GatewayAgentKey) -> Result<ChosenAgent, GatewayAgentError> {
+        let Some(entry) = self.configured() else {
+            return Err(GatewayAgentError::NoGateway { agent: self.agent_id.clone() });
+        };
+        let unknown = |id| GatewayAgentError::Unknown { id, agent: self.agent_id.clone() };
+        if !entry.gateways.contains(&key.gateway) || !self.serves(&key.gateway) {
+            return Err(unknown(key.agent));
+        }
+        if entry.gateway_agent == key.agent.as_str() {
+            return Ok(ChosenAgent::ConfiguredAt(key.gateway));
+        }
+        let made = self.find_made(&key).await?.ok_or_else(|| unknown(key.agent))?;
+        Ok(ChosenAgent::Made(Box::new(made)))
     }
 
     /// Returns the agent that the last run of the thread used, unless it is that of the settings. An agent of a gateway

@@ -4,7 +4,7 @@ use gateway_bridge::{InvalidSession, SessionKey};
 use platform_core::{
     code::{Code, Coded},
     grant::Correlation,
-    id::{AccountId, AgentId, ExternalId, RunId, ToolName},
+    id::{AccountId, AgentId, ExternalId, GatewayAgentId, RunId, ToolName},
     json::{self, Bounds},
     priority::Priority,
     traceparent::Traceparent,
@@ -161,7 +161,7 @@ impl RunRequest {
     pub(crate) fn session_key(&self) -> Result<SessionKey, InvalidSession> {
         // The prefixes keep keys of conversations apart from keys of single runs.
         let key = match &self.spec.state_key {
-            Some(key) => format!("s{}", key.as_str()),
+            Some(key) => thread_part(key),
             None => format!("r{}", self.run_id),
         };
         SessionKey::new(&self.spec.agent.gateway_agent, &self.account, &key)
@@ -219,6 +219,17 @@ impl RunRequest {
             spec: json::from_str(&record.wanted, Bounds::STORED).map_err(unreadable)?,
         })
     }
+}
+
+/// Returns the name of the session in which runs of the thread `thread` of `account` are turns of the gateway's agent
+/// `agent`. `None` never in practice: the id of an agent can be part of a name.
+#[must_use]
+pub fn thread_session(agent: &GatewayAgentId, account: &AccountId, thread: &ExternalId) -> Option<String> {
+    SessionKey::new(agent.as_str(), account, &thread_part(thread)).ok().map(|key| key.to_string())
+}
+
+fn thread_part(thread: &ExternalId) -> String {
+    format!("s{thread}")
 }
 
 #[cfg(test)]

@@ -78,6 +78,7 @@ mod retry;
 mod row;
 mod run_sums;
 mod schema;
+mod session_turns;
 mod sign_in_links;
 mod statement;
 mod step;
@@ -154,6 +155,7 @@ pub use self::{
     resource::{Resource, ResourceChange, ResourceKind, ResourceState},
     row::{Lease, Run},
     schema::SCHEMA,
+    session_turns::SessionThread,
     sign_in_links::MAX_SIGN_IN_LINK_AGE,
     statement::{Statement, StatementLine},
     step::Step,

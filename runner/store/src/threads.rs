@@ -73,6 +73,8 @@ macro_rules! turns {
         )
     };
 }
+pub(super) use turns;
+
 const PATH: &str = turns!(
     "WITH RECURSIVE found (run, parent, rank) AS (SELECT run, parent, 0 FROM turns WHERE installation = $1 AND account = $2 \
      AND thread = $3 AND run = $4 UNION ALL SELECT turns.run, turns.parent, found.rank + 1 FROM turns JOIN found \
@@ -84,7 +86,6 @@ const FIND: &str = turns!(
      AND (run = $4 OR question_id = $4))",
     "rank DESC LIMIT 1"
 );
-
 /// Last turn of a thread.
 struct LastTurn {
     run_id: String,
@@ -235,7 +236,7 @@ impl Tx {
 }
 
 impl ThreadTurn {
-    fn read(row: &AnyRow, now: i64) -> Result<Self, Error> {
+    pub(super) fn read(row: &AnyRow, now: i64) -> Result<Self, Error> {
         let optional = |column| -> Result<Option<String>, Error> {
             row.try_get(column).map_err(failed("read a turn of a thread"))
         };

@@ -14,13 +14,13 @@ use std::{cell::Cell, collections::BTreeMap, time::Duration};
 use bench::upstream::ScriptedUpstream;
 use futures_util::{StreamExt, stream};
 use platform_core::id::RunId;
-use runner_store::{Address, Store};
+use runner_store::Store;
 use rustix::process::Signal;
 
 use self::{chaos::Victims, plan::Plan};
 use crate::{
-    canary::CANARY_KEY, eventually::eventually_within, litellm::LiteLlm, pace::pace, random::Random, up::Up,
-    world::World,
+    canary::CANARY_KEY, eventually::eventually_within, litellm::LiteLlm, pace::pace, random::Random,
+    store::open_store, up::Up, world::World,
 };
 
 pub use self::{
@@ -147,11 +147,4 @@ impl Order<'_> {
         let run = eventually_within(RUN_TIMEOUT, "the run ends", look, |run| run.ended.is_some()).await;
         run.state.name().to_owned()
     }
-}
-
-/// Opens the store of the world's control plane.
-async fn open_store(world: &World) -> Store {
-    let address = format!("sqlite://{}/store/sluice.db", world.path().display());
-    let address = Address::parse(&address, None).unwrap();
-    Store::open(&address, world.installation().parse().unwrap()).await.unwrap()
 }

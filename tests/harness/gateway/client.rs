@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_tungstenite::{
     WebSocketStream, client_async_with_config,
-    tungstenite::{Message, protocol::WebSocketConfig},
+    tungstenite::{
+        Error as HandshakeError, Message, client::IntoClientRequest, http::HeaderName,
+        protocol::WebSocketConfig,
+    },
 };
 
 /// An accepted connection to a gateway.
@@ -15,6 +18,8 @@ pub struct GatewayClient {
     sent: u64,
     /// Every received frame.
     pub seen: Vec<Value>,
+    /// Code and reason with which the gateway closed the connection.
+    pub closed: Option<(u16, String)>,
 }
 
 impl GatewayClient {
@@ -34,11 +39,7 @@ impl GatewayClient {
     /// # Panics
     /// If nothing listens, or the peer does not speak as gateways do.
     pub async fn try_connect(url: &str, token: &str, scopes: &[&str]) -> (Self, Value) {
-        let stream = TcpStream::connect(url.strip_prefix("ws://").unwrap()).await.unwrap();
-        let large = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
-        let (socket, _) = client_async_with_config(url, stream, Some(large)).await.unwrap();
-        let mut client = Self { socket, sent: 0, seen: Vec::new() };
-        assert_eq!(client.next().await.unwrap()["event"], "connect.challenge");
+        let mut client = Self::open(url, &[]).await.unwrap();
         let params = json!({
             "minProtocol": 3, "maxProtocol": 4, "role": "operator", "scopes": scopes, "caps": ["tool-events"],
             "client": { "id": "gateway-client", "version": "0.1.0", "platform": "linux", "mode": "backend" },
@@ -48,15 +49,72 @@ impl GatewayClient {
         (client, answer)
     }
 
+    /// Opens a connection with these headers, and takes the challenge.
+    ///
+    /// # Errors
+    /// The status of the answer, if the server refuses the connection.
+    ///
+    /// # Panics
+    /// If nothing listens, or the peer does not speak as gateways do.
+    pub async fn open(url: &str, headers: &[(&str, &str)]) -> Result<Self, u16> {
+        let host = url.strip_prefix("ws://").unwrap().split('/').next().unwrap();
+        let stream = TcpStream::connect(host).await.unwrap();
+        let large = WebSocketConfig::default().max_message_size(None).max_frame_size(None);
+        let mut request = url.into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().append(name.parse::<HeaderName>().unwrap(), value.parse().unwrap());
+        }
+        let socket = match client_async_with_config(request, stream, Some(large)).await {
+            Ok((socket, _)) => socket,
+            Err(HandshakeError::Http(answer)) => return Err(answer.status().as_u16()),
+            Err(other) => panic!("{other}"),
+        };
+        let mut client = Self { socket, sent: 0, seen: Vec::new(), closed: None };
+        assert_eq!(client.next().await.unwrap()["event"], "connect.challenge");
+        Ok(client)
+    }
+
     /// Receives the next frame; `None` once the connection has ended.
     pub async fn next(&mut self) -> Option<Value> {
         loop {
-            if let Message::Text(text) = self.socket.next().await?.ok()? {
-                let frame: Value = serde_json::from_str(text.as_str()).ok()?;
-                self.seen.push(frame.clone());
-                return Some(frame);
+            match self.socket.next().await?.ok()? {
+                Message::Text(text) => {
+                    let frame: Value = serde_json::from_str(text.as_str()).ok()?;
+                    self.seen.push(frame.clone());
+                    return Some(frame);
+                }
+                Message::Close(Some(close)) => {
+                    self.closed = Some((close.code.into(), close.reason.as_str().to_owned()));
+                }
+                _ => {}
             }
         }
+    }
+
+    /// Receives until the connection ends; returns the code and the reason with which it was closed.
+    pub async fn until_closed(&mut self) -> Option<(u16, String)> {
+        while self.next().await.is_some() {}
+        self.closed.clone()
+    }
+
+    /// Receives until a frame is as wanted; returns it.
+    ///
+    /// # Panics
+    /// If the connection ends before.
+    pub async fn until(&mut self, is_wanted: impl Fn(&Value) -> bool) -> Value {
+        loop {
+            let frame = self.next().await;
+            let frame = frame.unwrap_or_else(|| panic!("closed: {:?}, {:?}", self.closed, self.seen.last()));
+            if is_wanted(&frame) {
+                return frame;
+            }
+        }
+    }
+
+    /// Sends a text as it is.
+    pub async fn send_text(&mut self, text: String) {
+        // The gateway may have closed the connection.
+        drop(self.socket.send(Message::text(text)).await);
     }
 
     /// Sends a request and returns its id.
@@ -86,7 +144,9 @@ impl GatewayClient {
             return found.clone();
         }
         loop {
-            let frame = self.next().await.expect("the gateway ended the connection");
+            let Some(frame) = self.next().await else {
+                panic!("the gateway ended the connection: {:?}", self.closed)
+            };
             if is_answer(&frame) {
                 return frame;
             }

@@ -51,6 +51,7 @@ struct NewAgentBody {
 }
 
 /// Gateway that a path names, and that exists for the caller.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct FoundGateway<'s> {
     pub(super) id: &'s GatewayId,
     pub(super) gateway: &'s Gateway,
@@ -243,7 +244,11 @@ pub(crate) async fn change(
 }
 
 /// Checks that the upstream offers `model`, or the configuration names it. If the upstream says nothing, runs find out.
-async fn check_model(context: &ApiContext, settings: &Settings, model: &ModelName) -> Result<(), Error> {
+pub(super) async fn check_model(
+    context: &ApiContext,
+    settings: &Settings,
+    model: &ModelName,
+) -> Result<(), Error> {
     if settings.named_models().any(|named| named == model.as_str()) {
         return Ok(());
     }

@@ -6,6 +6,7 @@ mod agents;
 mod explain;
 mod lifecycle;
 mod sessions;
+mod socket;
 mod workspace;
 
 use std::time::Duration;
@@ -54,6 +55,7 @@ pub(crate) use self::{
     explain::{explain as explain_agent, explain_operation as explain_agent_operation},
     lifecycle::{show_log, show_log_operation, start, start_operation, stop, stop_operation},
     sessions::{list as list_sessions, list_operation as list_sessions_operation},
+    socket::{open as open_socket, open_operation as open_socket_operation},
     workspace::{
         list as list_workspace, list_operation as list_workspace_operation, read as read_workspace_file,
         read_operation as read_workspace_file_operation,

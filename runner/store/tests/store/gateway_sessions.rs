@@ -1,14 +1,14 @@
 //! Tests the list of sessions of a gateway's agent: what belongs to it, what it cost, and its pages.
 
 use platform_core::{
-    id::{AccountId, ExternalId, GatewayAgentId, GatewayId},
+    id::{AccountId, ExternalId, GatewayAgentId, GatewayId, RunId},
     limit::Millis,
     money::SignedNanoDollars,
 };
 use runner_model::lifecycle::Transition;
 use runner_store::{
     AccountScope, Claimant, Created, GatewayAgentKey, GatewaySession, NewRun, NewTurn, ResourceChange,
-    ResourceKind, Step, Store, TurnPlace, Worker,
+    ResourceKind, SessionThread, Step, Store, TurnPlace, Worker,
 };
 
 use crate::{
@@ -19,6 +19,8 @@ use crate::{
 crate::on_both!(
     sessions_are_listed_with_their_cost,
     sessions_come_in_pages,
+    turns_of_a_session_come_in_pages,
+    active_runs_of_a_session_are_found,
     runs_of_older_schemas_have_sessions,
 );
 
@@ -105,6 +107,52 @@ async fn sessions_come_in_pages(database: Database) {
         seen.extend(page.into_iter().map(|session| session.last_run));
     }
     assert_eq!(seen, [id("r3"), id("r2"), id("r1")]);
+}
+
+/// Returns an order of the thread `chat` at the session that all gateways with an agent `bot` name alike.
+fn of_session(run: &str) -> NewRun {
+    NewRun { session: Some(CHAT[2..].to_owned()), ..of_thread(run) }
+}
+
+fn session<'t>(agent: &'t GatewayAgentKey, new: &'t NewRun) -> SessionThread<'t> {
+    let thread = &new.turn.as_ref().unwrap().thread;
+    SessionThread { agent, account: &new.account, thread, session: &CHAT[2..] }
+}
+
+async fn turns_of_a_session_come_in_pages(database: Database) {
+    let store = database.open().await;
+    for run in ["r1", "r2", "r3"] {
+        turn(&store, of_session(run), CHAT).await;
+    }
+    turn(&store, of_session("r4"), "h/agent:bot:accta:kschat").await;
+    turn(&store, of_thread("r5"), "g/agent:bot2:accta:kschat").await;
+    store.create(&of_session("r6"), Claimant::AnyWorker).await.unwrap();
+    let bot = bot();
+    let any = of_session("r1");
+    let mut seen = Vec::new();
+    for expected in [&["r6", "r3"][..], &["r2", "r1"], &[]] {
+        let page = store.session_turns(session(&bot, &any), seen.last(), 2).await.unwrap();
+        let runs: Vec<RunId> = page.into_iter().map(|turn| turn.run.run_id).collect();
+        assert_eq!(runs, expected.iter().copied().map(id).collect::<Vec<_>>());
+        seen.extend(runs);
+    }
+}
+
+async fn active_runs_of_a_session_are_found(database: Database) {
+    let store = database.open().await;
+    turn(&store, of_session("r1"), CHAT).await;
+    for run in ["r9", "r2", "r3"] {
+        store.create(&of_session(run), Claimant::AnyWorker).await.unwrap();
+    }
+    store.create(&of_thread("r4"), Claimant::AnyWorker).await.unwrap();
+    let bot = bot();
+    let any = of_session("r1");
+    let active = async |most| {
+        let runs = store.active_session_runs(session(&bot, &any), most).await.unwrap();
+        runs.into_iter().map(|run| run.run_id).collect::<Vec<_>>()
+    };
+    assert_eq!(active(9).await, [id("r9"), id("r2"), id("r3")], "in the order of their turns");
+    assert_eq!(active(1).await, [id("r9")]);
 }
 
 async fn runs_of_older_schemas_have_sessions(database: Database) {

@@ -203,9 +203,10 @@ impl Documented {
     }
 }
 
-/// Returns whether the route takes what pages and browsers alone send.
+/// Returns whether the route takes what pages, browsers and clients of gateways alone send.
 fn is_of_pages(route: &Documented) -> bool {
-    ["/api/v1/session/link", "/api/v1/csp-reports"].contains(&route.path.as_str())
+    ["/api/v1/session/link", "/api/v1/csp-reports", "/api/v1/gateways/{gateway}/ws"]
+        .contains(&route.path.as_str())
 }
 
 /// Returns the code of a problem, which problem details and OpenAI's errors have in different places.

@@ -1,0 +1,75 @@
+//! Shows and writes behaviour files of agents, as people have written them here.
+
+use runner_model::behaviour::{self, BehaviourFile};
+use runner_store::{BehaviourFileStored, GatewayAgentKey};
+use serde_json::{Value, json};
+
+use super::MethodCall;
+use crate::gateways::socket::refusal::SocketRefusal;
+
+impl MethodCall {
+    pub(super) async fn list_files(&self) -> Result<Value, SocketRefusal> {
+        let key = self.agent_of_files().await?;
+        let stored = self.tenant.store().behaviour_files(&key).await?;
+        let written = stored.into_iter().filter(|stored| !stored.content.is_empty());
+        let files: Vec<_> = written
+            .map(|stored| {
+                let name = stored.file.name();
+                let at = stored.changed.0;
+                json!({ "name": name, "path": name, "missing": false, "size": stored.content.len(), "updatedAtMs": at })
+            })
+            .collect();
+        Ok(json!({ "agentId": key.agent.as_str(), "workspace": "sluicegate", "files": files }))
+    }
+
+    pub(super) async fn get_file(&self) -> Result<Value, SocketRefusal> {
+        let key = self.agent_of_files().await?;
+        let file = self.file()?;
+        let stored = self.tenant.store().behaviour_files(&key).await?;
+        let found = stored.into_iter().find(|stored| stored.file == file && !stored.content.is_empty());
+        let name = file.name();
+        let shown = match found {
+            None => json!({ "name": name, "path": name, "missing": true }),
+            Some(found) => json!({
+                "name": name, "path": name, "missing": false, "size": found.content.len(),
+                "updatedAtMs": found.changed.0, "content": found.content,
+            }),
+        };
+        Ok(json!({ "agentId": key.agent.as_str(), "workspace": "sluicegate", "file": shown }))
+    }
+
+    pub(super) async fn set_file(&self) -> Result<Value, SocketRefusal> {
+        let settings = self.tenant.settings();
+        let found = self.tenant.found(&settings)?;
+        let key = found.key_to_change(&self.tenant.caller, &self.params.text("agentId")?)?;
+        let file = self.file()?;
+        let content: String = self.params.required("content")?;
+        behaviour::check_text(&content)
+            .map_err(|fault| self.params.refuse(&format!("at /content: {fault}")))?;
+        let store = self.tenant.store();
+        found.stored(store, &self.tenant.caller, &key).await?;
+        if store.put_behaviour_file(&key, file, &content, None).await? == BehaviourFileStored::Unknown {
+            return Err(crate::error::Error::Route.into());
+        }
+        tracing::info!(agent = %key, file = file.name(), by = self.tenant.caller.name(), "behaviour file written");
+        let shown =
+            json!({ "name": file.name(), "path": file.name(), "missing": false, "size": content.len() });
+        Ok(json!({ "ok": true, "agentId": key.agent.as_str(), "workspace": "sluicegate", "file": shown }))
+    }
+
+    async fn agent_of_files(&self) -> Result<GatewayAgentKey, SocketRefusal> {
+        let named = self.params.text("agentId")?;
+        let agent = self.tenant.agent(Some(&named)).await?;
+        Ok(self.tenant.key(&agent.id))
+    }
+
+    fn file(&self) -> Result<BehaviourFile, SocketRefusal> {
+        let name = self.params.text("name")?;
+        BehaviourFile::of_gateway_agent(&name).ok_or_else(|| {
+            SocketRefusal::invalid(
+                "FILE_UNKNOWN",
+                "unsupported file: there are AGENTS.md, SOUL.md, USER.md and MEMORY.md",
+            )
+        })
+    }
+}
