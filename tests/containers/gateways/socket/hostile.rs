@@ -61,11 +61,15 @@ async fn probe(client: &mut GatewayClient, objects: &Objects) -> String {
     let mut called = 0;
     for method in METHODS.lines() {
         for params in objects.params() {
-            client.call(method, params).await;
+            let answer = client.call(method, params).await;
             called += 1;
+            // The name decides, before any parameter is read.
+            if answer["error"]["message"].as_str().is_some_and(|why| why.contains("unknown method")) {
+                break;
+            }
         }
     }
-    assert!(called > 5_000, "control: all methods are called");
+    assert!(called > METHODS.lines().count() + 300, "control: {called} calls, all of what passes");
     client.seen.drain(..).map(|frame| frame.to_string()).collect()
 }
 
