@@ -8,7 +8,8 @@ use proxy::fuzzing;
 
 use crate::SPOILED;
 
-const ROUTES: [(&str, Route); 8] = [
+/// Each route but the models, which are a GET, and the unknown one.
+const ROUTES: [(&str, Route); Route::ALL.len() - 2] = [
     ("/v1/chat/completions", Route::ChatCompletions),
     ("/v1/completions", Route::Completions),
     ("/v1/responses", Route::Responses),
@@ -17,6 +18,8 @@ const ROUTES: [(&str, Route); 8] = [
     ("/v1/messages", Route::Messages),
     ("/v1/messages/count_tokens", Route::CountTokens),
     ("/v1/embeddings", Route::Embeddings),
+    ("/tool/exec", Route::ToolExec),
+    ("/mcp", Route::Mcp),
 ];
 
 /// Checks one input.
