@@ -144,7 +144,7 @@ pub(crate) async fn approve(
     let body: Option<ApprovalBody> = read_optional_json(request, MAX_BODY).await?;
     let verdict = match body {
         Some(ApprovalBody { always: true }) => {
-            caller.may_change_gateway_agents()?;
+            caller.refuse_limited()?;
             ToolVerdict::ApproveAlways
         }
         _ => ToolVerdict::Approve,

@@ -179,22 +179,11 @@ impl Caller {
         }
     }
 
-    /// Checks that the caller may change credentials of its account. All agents and repositories of the account use them,
-    /// so a token that is limited to some may not.
-    pub(crate) fn may_change_connections(&self) -> Result<(), Error> {
+    /// Checks that the caller's token is limited to no agents or repositories. All agents and repositories of the account
+    /// use its connections, its agents in gateways and their files, so a token that is limited to some may not.
+    pub(crate) fn refuse_limited(&self) -> Result<(), Error> {
         let limited = |principal: &Principal| principal.agents.is_some() || principal.repositories.is_some();
         if self.principal().is_some_and(limited) { Err(Error::LimitedPrincipal) } else { Ok(()) }
-    }
-
-    /// Checks that the caller may change agents in gateways of its account. All agents of the account run there.
-    pub(crate) fn may_change_gateway_agents(&self) -> Result<(), Error> {
-        self.may_change_connections()
-    }
-
-    /// Checks that the caller may read the files of agents in gateways of its account: of any of them, because they share a
-    /// disk.
-    pub(crate) fn may_read_gateway_files(&self) -> Result<(), Error> {
-        self.may_change_connections()
     }
 
     /// Returns the repositories that the caller's runs may work on; `None` if only its account bounds them.

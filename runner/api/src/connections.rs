@@ -195,7 +195,7 @@ pub(crate) async fn add(
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
     let body: NewConnectionBody = read_json(request, MAX_BODY).await?;
-    caller.may_change_connections()?;
+    caller.refuse_limited()?;
     let kind = body.kind()?;
     let NewConnectionBody { account, provider, scope, secret, replace, .. } = body;
     let secret = Secret::new(secret);
@@ -240,7 +240,7 @@ pub(crate) async fn remove(
     request: Request,
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
-    caller.may_change_connections()?;
+    caller.refuse_limited()?;
     let stored = find(&context, &caller, &connection).await?;
     context.opened().await?.store.remove_connection(&stored.id).await?;
     tracing::info!(connection = %stored.id, account = %stored.place.account, by = caller.name(), "connection removed");

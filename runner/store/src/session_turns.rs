@@ -4,6 +4,7 @@
 //! turn looks into its order.
 
 use platform_core::id::{AccountId, ExternalId, RunId};
+use sqlx::{Any, any::AnyArguments, query::Query};
 
 use super::{
     Run, Store, ThreadTurn,
@@ -43,6 +44,16 @@ pub struct SessionThread<'t> {
 }
 
 impl Store {
+    /// Returns a query whose first five values name a session.
+    fn query_of_session(&self, sql: &'static str, of: SessionThread<'_>) -> Query<'_, Any, AnyArguments> {
+        sqlx::query(sql)
+            .bind(self.installation.as_str())
+            .bind(of.account.as_str().to_owned())
+            .bind(of.thread.as_str().to_owned())
+            .bind(of.session.to_owned())
+            .bind(of.agent.to_string())
+    }
+
     /// Returns the last `most` turns of a session before that of the run `before`, the newest first.
     pub async fn session_turns(
         &self,
@@ -52,12 +63,8 @@ impl Store {
     ) -> Result<Vec<ThreadTurn>, Error> {
         let action = "read a session's turns";
         self.read(async |mut tx| {
-            let rows = sqlx::query(OF_SESSION)
-                .bind(self.installation.as_str())
-                .bind(of.account.as_str())
-                .bind(of.thread.as_str())
-                .bind(of.session)
-                .bind(of.agent.to_string())
+            let rows = self
+                .query_of_session(OF_SESSION, of)
                 .bind(before.map(RunId::as_str))
                 .bind(i64::from(most))
                 .fetch_all(tx.connection())
@@ -74,12 +81,8 @@ impl Store {
     pub async fn active_session_runs(&self, of: SessionThread<'_>, most: u32) -> Result<Vec<Run>, Error> {
         let action = "read a session's active runs";
         self.read(async |mut tx| {
-            let rows = sqlx::query(ACTIVE)
-                .bind(self.installation.as_str())
-                .bind(of.account.as_str())
-                .bind(of.thread.as_str())
-                .bind(of.session)
-                .bind(of.agent.to_string())
+            let rows = self
+                .query_of_session(ACTIVE, of)
                 .bind(i64::from(most))
                 .fetch_all(tx.connection())
                 .await

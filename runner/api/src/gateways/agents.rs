@@ -104,7 +104,7 @@ impl<'s> FoundGateway<'s> {
 
     /// Returns the key of an agent that people made.
     pub(super) fn key_to_change(&self, caller: &Caller, agent: &str) -> Result<GatewayAgentKey, Error> {
-        caller.may_change_gateway_agents()?;
+        caller.refuse_limited()?;
         let key = self.key(agent)?;
         if self.is_fixed(&key.agent) { Err(Error::GatewayAgentFixed(key.agent)) } else { Ok(key) }
     }

@@ -121,7 +121,7 @@ impl<'g> GatewayView<'g> {
             account: gateway.account.as_ref(),
             max_concurrent_sessions: gateway.max_concurrent_sessions,
             attribution: gateway.attribution,
-            manageable: caller.may_change_gateway_agents().is_ok() && caller.role() >= PrincipalRole::Member,
+            manageable: caller.refuse_limited().is_ok() && caller.role() >= PrincipalRole::Member,
             agents: gateway.is_managed().then_some(&gateway.managed.agents),
             state,
             // It may name files of the host.

@@ -164,7 +164,7 @@ impl RequestedDirectory<'_> {
         context: &ApiContext,
         caller: &Caller,
     ) -> Result<impl FnOnce() -> Result<AgentDirectory, Unreadable> + Send + 'static, Error> {
-        caller.may_read_gateway_files()?;
+        caller.refuse_limited()?;
         let settings = context.settings().get();
         let found = FoundGateway::find(&settings, caller, self.gateway)?;
         let key = found.key(self.agent)?;

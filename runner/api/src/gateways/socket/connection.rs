@@ -159,6 +159,9 @@ impl GatewayConnection {
             Happening::Settled(settled) => self.settle(settled).await,
             Happening::Changed(change) => {
                 let news = self.followed.take(change).await.map_err(|error| store_failed(&error))?;
+                if self.followed.take_gap() {
+                    self.channel.skip_event();
+                }
                 self.tell(news).await?;
                 if self.followed.have_untold() && self.flush_at.is_none() {
                     self.flush_at = Some(self.flushed + FLUSH_DELAY);

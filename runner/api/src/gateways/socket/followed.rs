@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    mem,
     sync::Arc,
 };
 
@@ -22,7 +23,7 @@ use super::{
 const MAX_FOLLOWED: usize = 128;
 /// Most events of runs that wait for the client to take those before.
 const MAX_UNTAKEN: usize = 64;
-/// Number of ended runs that are remembered, so that a late report does not begin them anew.
+/// Number of ended attempts that are remembered, so that a late report does not begin them anew.
 const MAX_ENDED: usize = 512;
 /// States of runs that have begun, and not ended.
 const ACTIVE_STATES: [&str; 5] = ["preparing", "starting", "running", "collecting", "settling"];
@@ -36,11 +37,16 @@ pub(super) struct FollowedRuns {
     sender: mpsc::Sender<RunItem>,
     items: mpsc::Receiver<RunItem>,
     runs: BTreeMap<RunId, FollowedRun>,
-    ended: VecDeque<RunId>,
+    ended: VecDeque<(RunId, u32)>,
+    /// True if there may be active runs that are not followed.
+    has_left_out: bool,
+    /// True if the client may lack events that it gets no more.
+    has_gap: bool,
 }
 
 /// Run that is followed, until it is dropped.
 struct FollowedRun {
+    attempt: u32,
     transcript: RunTranscript,
     /// Reads its events beside the connection: a client that does not read would else hold what reads the store.
     _reader: AbortOnDropHandle<()>,
@@ -72,8 +78,16 @@ impl FollowedRuns {
     pub(super) async fn begin(tenant: Arc<SocketTenant>) -> Result<Self, Error> {
         let feed = tenant.opened.run_feed.subscribe().await?;
         let (sender, items) = mpsc::channel(MAX_UNTAKEN);
-        let mut followed =
-            Self { tenant, feed, sender, items, runs: BTreeMap::new(), ended: VecDeque::new() };
+        let mut followed = Self {
+            tenant,
+            feed,
+            sender,
+            items,
+            runs: BTreeMap::new(),
+            ended: VecDeque::new(),
+            has_left_out: false,
+            has_gap: false,
+        };
         followed.look().await?;
         Ok(followed)
     }
@@ -112,15 +126,29 @@ impl FollowedRuns {
             }
             ChangeKind::State(None) => {
                 self.feed = self.tenant.opened.run_feed.subscribe().await?;
-                self.look().await?;
+                self.catch_up().await?;
                 Ok(Vec::new())
             }
             ChangeKind::Item(RunItem { run_id, event: Some(event) }) => Ok(self.tell(run_id, event)),
             ChangeKind::Item(RunItem { run_id, event: None }) => {
                 self.forget(&run_id);
+                if self.has_left_out {
+                    self.catch_up().await?;
+                }
                 Ok(Vec::new())
             }
         }
+    }
+
+    /// Follows the active runs again, of which some were not followed for a while.
+    async fn catch_up(&mut self) -> Result<(), Error> {
+        (self.has_left_out, self.has_gap) = (false, true);
+        self.look().await
+    }
+
+    /// Returns whether the client may lack events that it gets no more, once each time.
+    pub(super) fn take_gap(&mut self) -> bool {
+        mem::take(&mut self.has_gap)
     }
 
     /// Returns whether a client lacks text.
@@ -143,10 +171,12 @@ impl FollowedRuns {
     }
 
     async fn follow(&mut self, run: &Run) -> Result<(), Error> {
-        if self.runs.contains_key(&run.run_id)
-            || self.ended.contains(&run.run_id)
-            || self.runs.len() >= MAX_FOLLOWED
-        {
+        let attempt = (run.run_id.clone(), run.attempt);
+        if self.runs.contains_key(&run.run_id) || self.ended.contains(&attempt) {
+            return Ok(());
+        }
+        if self.runs.len() >= MAX_FOLLOWED {
+            self.has_left_out = true;
             return Ok(());
         }
         let Some(GatewayRun { session, .. }) = self.tenant.gateway_run(run).await? else { return Ok(()) };
@@ -157,7 +187,7 @@ impl FollowedRuns {
         let reading = send_events(subscription, run_id.clone(), self.sender.clone());
         let reader = AbortOnDropHandle::new(task::spawn("gateway run", reading));
         let transcript = RunTranscript::new(run_id.clone(), session, tools);
-        self.runs.insert(run_id, FollowedRun { transcript, _reader: reader });
+        self.runs.insert(run_id, FollowedRun { attempt: run.attempt, transcript, _reader: reader });
         Ok(())
     }
 
@@ -170,8 +200,8 @@ impl FollowedRuns {
     }
 
     fn forget(&mut self, run_id: &RunId) {
-        if self.runs.remove(run_id).is_some() {
-            self.ended.push_back(run_id.clone());
+        if let Some(run) = self.runs.remove(run_id) {
+            self.ended.push_back((run_id.clone(), run.attempt));
             if self.ended.len() > MAX_ENDED {
                 self.ended.pop_front();
             }

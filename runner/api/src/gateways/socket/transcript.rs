@@ -81,6 +81,10 @@ impl RunTranscript {
     pub(super) fn take(&mut self, numbered: NumberedEvent<'_>) -> Vec<RunNews> {
         (self.seq, self.at) = (numbered.seq, numbered.at);
         match numbered.event {
+            AgentEvent::Status { phase: Phase::Queued } => {
+                self.begin_attempt();
+                Vec::new()
+            }
             AgentEvent::Status { phase: Phase::Running } => self.begin(),
             AgentEvent::TextDelta { delta } => {
                 let news = self.begin();
@@ -136,6 +140,13 @@ impl RunTranscript {
         let message = self.message(&self.text);
         let chat = self.chat(json!({ "state": "delta", "deltaText": delta, "message": message }));
         vec![agent, chat]
+    }
+
+    /// Forgets the answer of the attempt before.
+    fn begin_attempt(&mut self) {
+        self.text.clear();
+        self.answer = None;
+        (self.told, self.is_closed, self.has_begun) = (0, false, false);
     }
 
     fn begin(&mut self) -> Vec<RunNews> {
@@ -279,6 +290,19 @@ mod tests {
         let flushed = run.flush();
         let RunNews::Event(ClientEvent { payload, .. }) = &flushed[1] else { panic!("{flushed:?}") };
         assert_eq!(payload["message"]["content"][0]["text"], "Done.");
+    }
+
+    #[test]
+    fn an_attempt_begins_with_no_text() {
+        let mut run = transcript();
+        let failed = AgentEvent::Error { code: RunErrorCode::Timeout, message: "why".to_owned() };
+        let first = told(&mut run, &[delta("Hel"), failed]);
+        assert_eq!(first.last().unwrap(), "Ended");
+        let queued = AgentEvent::Status { phase: Phase::Queued };
+        let answer = AgentEvent::AssistantFinal { content: "Hello".to_owned(), cut_bytes: 0 };
+        let second = told(&mut run, &[queued, delta("Hello"), answer, AgentEvent::Done]);
+        let deltas = ["2 agent start ", "4 agent assistant ", "4 chat delta Hello"];
+        assert_eq!(second, [&deltas[..], &["4 agent end ", "4 chat final Hello", "Ended"]].concat());
     }
 
     #[test]

@@ -191,7 +191,7 @@ impl MethodCall {
         let verdict = match decision.as_str() {
             ALLOW_ONCE => ToolVerdict::Approve,
             ALLOW_ALWAYS => {
-                self.tenant.caller.may_change_gateway_agents()?;
+                self.tenant.caller.refuse_limited()?;
                 ToolVerdict::ApproveAlways
             }
             DENY => ToolVerdict::Deny { reason: None },

@@ -146,8 +146,9 @@ impl<'r> TurnApprovals<'r> {
     async fn settle_once(&self, request: &ApprovalRequest) -> Result<(), StoreError> {
         let store = &self.ctx.engine.store;
         let asked = request.asked(&self.own_directory().await?);
-        let new = &self.new_call(request, &asked);
-        let state = self.decide(&asked, new, self.timeout(request)).await?;
+        let wait = ApprovalWait { args: json!(asked).to_string(), timeout: self.timeout(request) };
+        let new = &self.new_call(request, &wait.args);
+        let state = self.decide(&asked, new, &wait).await?;
         if state == ToolCallState::Approved && !store.begin_approved_tool_call(new).await? {
             // The turn's end has withdrawn it.
             return Ok(());
@@ -196,15 +197,14 @@ impl<'r> TurnApprovals<'r> {
         &self,
         asked: &AskedCommand,
         new: &NewToolCall,
-        timeout: Millis,
+        wait: &ApprovalWait,
     ) -> Result<ToolCallState, StoreError> {
         let store = &self.ctx.engine.store;
         if !asked.is_whole() {
             tracing::warn!(run = %self.ctx.run_id(), "the gateway shows a command in part: it is denied");
             return Ok(ToolCallState::Denied);
         }
-        let wait = ApprovalWait { args: json!(asked).to_string(), timeout };
-        let stored = match store.propose_tool_call(new, &wait).await? {
+        let stored = match store.propose_tool_call(new, wait).await? {
             ToolCallBegun::New => store.tool_call(&new.run_id, new.attempt, &new.id).await?,
             ToolCallBegun::Existing(stored) => Some(*stored),
         };
@@ -247,7 +247,7 @@ impl<'r> TurnApprovals<'r> {
             && asked.allowable().is_ok_and(|command| capabilities.allowed_commands.contains(&command)))
     }
 
-    fn new_call(&self, request: &ApprovalRequest, asked: &AskedCommand) -> NewToolCall {
+    fn new_call(&self, request: &ApprovalRequest, args: &str) -> NewToolCall {
         let order = self.ctx.request();
         NewToolCall {
             run_id: order.run_id.clone(),
@@ -257,7 +257,7 @@ impl<'r> TurnApprovals<'r> {
             account: order.account.clone(),
             tool: ToolName::parse(EXEC).expect("it is the name of a tool"),
             effect: "writes",
-            args_digest: digest(&json!(asked).to_string()),
+            args_digest: digest(args),
             args_shown: request.excerpt(MAX_SHOWN),
             // The next worker of the run goes on with the request.
             owner: format!("turn/{}", order.run_id),
