@@ -172,7 +172,7 @@ examples: ## Run the examples in the documentation of the code
 test-openclaw: ## Install OpenClaw VERSION=2026.8.2 (800 MB) and test the features supported with that version
 	@scripts/test-openclaw.sh "$(VERSION)"
 
-fuzz: ## Fuzz the inputs from agents, upstreams and gateways: eleven targets, SECONDS_EACH=12, reproducible unless SEED=0
+fuzz: ## Fuzz the inputs from agents, upstreams, gateways and clients: twelve targets, SECONDS_EACH=12, reproducible unless SEED=0
 	@scripts/setup.sh fuzz
 	@SEED=$(SEED) SECONDS_EACH=$(SECONDS_EACH) TARGETS="$(TARGETS)" scripts/fuzz.sh run
 

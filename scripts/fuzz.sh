@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fuzzes the inputs of the proxy, host tools and the gateway bridge, two targets at a time. fuzz/src defines the
+# Fuzzes the inputs of the proxy, host tools, gateways and their clients, two targets at a time. fuzz/src defines the
 # oracle of each target.
 # Each run continues from the corpus in target/fuzz/good/corpus; fuzz/seeds is checked in. A crash leaves its input in
 # target/fuzz/good/artifacts: after the fix, add that input to the seeds.
@@ -9,7 +9,7 @@
 # `control` checks that the fuzzers find defects. It builds with the feature `spoiled`, which adds one defect to each oracle.
 # The spoiled oracle rejects an allowed field (body), a slot that ends in `e` (path), an allowed header (header), many
 # attempts (token), the reported usage after a repeated word (answer, stream), usage above the reservation (limits), the
-# turn's own chat event (gateway), a call id of three characters (exec), an id of two digits (mcp), or a list of three (text). No seed triggers
+# turn's own chat event (gateway), a token of three characters (client), a call id of three characters (exec), an id of two digits (mcp), or a list of three (text). No seed triggers
 # these defects, so the fuzzer has to find each input. That takes seconds, for a body up to a minute. A defect that is
 # not found within SECONDS_EACH fails the check.
 #
@@ -25,7 +25,7 @@ set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 FUZZ_DIR=target/fuzz
-read -ra TARGETS <<<"${TARGETS:-body stream header token path answer limits gateway exec mcp text}"
+read -ra TARGETS <<<"${TARGETS:-body stream header token path answer limits gateway client exec mcp text}"
 SECONDS_EACH=${SECONDS_EACH:-30}
 # libFuzzer's seed: the same inputs from the same corpus each time; 0 selects a random seed.
 SEED=${SEED:-0}

@@ -85,6 +85,11 @@ pub(crate) fn text_of(json: &str) -> Option<String> {
 
 /// Returns whether no part of `json` is nested in more than 64 objects and lists.
 pub(crate) fn is_shallow(json: &str) -> bool {
+    depth(json) <= 64
+}
+
+/// Returns in how many objects and lists the deepest part of `json` is nested.
+pub(crate) fn depth(json: &str) -> i32 {
     let plain = json.replace(r"\\", "").replace(r#"\""#, "");
     let outside = plain.split('"').step_by(2).flat_map(str::chars);
     let mut depth = 0_i32;
@@ -93,5 +98,6 @@ pub(crate) fn is_shallow(json: &str) -> bool {
             depth += i32::from(matches!(char, '{' | '[')) - i32::from(matches!(char, '}' | ']'));
             depth
         })
-        .all(|depth| depth <= 64)
+        .max()
+        .unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Checks properties at the inputs of the proxy, of host tools and of gateways, for every input; one function per input.
+//! Checks properties at the inputs of the proxy, of host tools, of gateways and of their clients, for every input; one function per input.
 //!
 //! The fuzz targets call these functions with libFuzzer's inputs. Each module states at its top what an input means, so
 //! that seeds can be read and written by hand. Oracles are serde_json and plain rewritings of the rules, never the code
@@ -6,6 +6,7 @@
 
 pub mod answer;
 pub mod body;
+pub mod client;
 pub mod exec;
 pub mod gateway;
 pub mod header;

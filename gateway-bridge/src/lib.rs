@@ -4,11 +4,14 @@
 //! over TCP, TLS or a unix socket. It reconnects, and keeps turns apart: an event reaches a turn only if run id and
 //! session key are both the turn's.
 //!
+//! [`client_frame`] reads what clients of gateways send, for a program that serves them in a gateway's place.
+//!
 //! The client does not start gateways, write their configuration, register a turn's identity with the proxy, or keep
 //! conversations. It decides nothing by the prose of an answer. The costs of a turn are in the journal alone.
 
 mod backoff;
 mod boot_id;
+pub mod client_frame;
 mod connection_phase;
 mod connection_task;
 mod counts;

@@ -98,6 +98,7 @@ const BELOW: [(&str, &[&str]); 33] = [
     (
         "runner/api",
         &[
+            "gateway-bridge",
             "platform-core",
             "platform-runtime",
             "runner-audit",

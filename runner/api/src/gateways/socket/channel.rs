@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
+use gateway_bridge::client_frame::MAX_FRAME;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -18,8 +19,6 @@ use tokio_tungstenite::{
 
 use super::refusal::{Farewell, SocketRefusal};
 
-/// Largest frame of a client, in bytes.
-pub(super) const MAX_FRAME: usize = 512 << 10;
 /// Largest frame to a client, in bytes. Answers are cut to less.
 const MAX_UNSENT: usize = 8 << 20;
 /// Largest answer, in bytes: beside it, the frame has its head, and a pong may wait to be sent.

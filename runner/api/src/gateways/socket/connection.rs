@@ -11,6 +11,7 @@ use std::{
 };
 
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use gateway_bridge::client_frame::ClientRequest;
 use platform_core::{host_tools::ToolCallState, id::RunId};
 use platform_runtime::{report, task};
 use runner_store::Error as StoreError;
@@ -25,7 +26,7 @@ use super::{
     channel::{ClientEvent, FromClient, SocketChannel},
     clock::now,
     followed::{FollowedRuns, NewsOfRun, RunChange},
-    handshake::{ClientRequest, TICK_INTERVAL},
+    handshake::TICK_INTERVAL,
     methods::{self, LaterAnswer, MethodAnswer},
     refusal::{Farewell, SocketRefusal},
     tenant::SocketTenant,
@@ -182,7 +183,7 @@ impl GatewayConnection {
     fn receive(&mut self, received: FromClient) -> Result<(), Farewell> {
         self.last_heard = Instant::now();
         let FromClient::Text(text) = received else { return Ok(()) };
-        let request = ClientRequest::read(&text).map_err(|refusal| refusal.farewell(1008))?;
+        let request = ClientRequest::read(&text).map_err(|refusal| Farewell::policy(&refusal.message))?;
         let tenant = Arc::clone(&self.tenant);
         let ClientRequest { id, method, params } = request;
         let settled_id = id.clone();

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use gateway_bridge::client_frame::FrameRefusal;
 use platform_core::code::{Code, Coded};
 use serde_json::{Value, json};
 
@@ -72,6 +73,12 @@ impl SocketRefusal {
     /// Returns the close that follows the refusal.
     pub(super) fn farewell(&self, code: u16) -> Farewell {
         Farewell { code, reason: self.message.clone() }
+    }
+}
+
+impl From<FrameRefusal> for SocketRefusal {
+    fn from(refusal: FrameRefusal) -> Self {
+        Self::invalid(refusal.cause.word(), refusal.message)
     }
 }
 

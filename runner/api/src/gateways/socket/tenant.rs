@@ -5,10 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use platform_core::{
-    id::{AccountId, GatewayAgentId, GatewayId, RunId},
-    json::RawBuf,
-};
+use platform_core::id::{AccountId, GatewayAgentId, GatewayId, RunId};
 use platform_runtime::{
     report,
     settings::{Execution, Settings},
@@ -270,11 +267,6 @@ fn ordered_run_id(
 ) -> Result<RunId, Error> {
     let parts = ["gateway", gateway.as_str(), account.as_str(), key];
     derived_run_id(caller, &parts.map(str::as_bytes))
-}
-
-/// Returns the text of a part of a frame, for lists of texts.
-pub(super) fn texts(part: Option<&RawBuf>) -> Vec<String> {
-    part.and_then(|part| part.read().ok()).unwrap_or_default()
 }
 
 #[cfg(test)]

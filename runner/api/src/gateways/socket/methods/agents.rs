@@ -66,7 +66,7 @@ impl MethodCall {
         let avatar: Option<AvatarSeed> = self.params.optional("avatar")?;
         let model: Option<String> = self.params.optional("model")?;
         let model = model.as_deref().map(ModelName::parse).transpose();
-        let model = model.map_err(|error| self.params.refuse(&format!("at /model: {error}")))?;
+        let model = model.map_err(|error| self.refuse(&format!("at /model: {error}")))?;
         let settings = self.tenant.settings();
         if let Some(model) = &model {
             check_model(&self.tenant.context, &settings, model).await?;
@@ -92,9 +92,9 @@ impl MethodCall {
 
     pub(super) async fn delete_agent(&self) -> Result<Value, SocketRefusal> {
         if self.params.optional("deleteFiles")?.unwrap_or(false) {
-            return Err(self
-                .params
-                .refuse("at /deleteFiles: must be false: the files of an agent stay at its gateway"));
+            return Err(
+                self.refuse("at /deleteFiles: must be false: the files of an agent stay at its gateway")
+            );
         }
         let settings = self.tenant.settings();
         let found = self.tenant.found(&settings)?;

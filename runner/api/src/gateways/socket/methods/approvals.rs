@@ -197,12 +197,12 @@ impl MethodCall {
             DENY => ToolVerdict::Deny { reason: None },
             _ => {
                 let choices = format!("at /decision: must be {ALLOW_ONCE}, {ALLOW_ALWAYS} or {DENY}");
-                return Err(self.params.refuse(&choices));
+                return Err(self.refuse(&choices));
             }
         };
         let waiting = self.tenant.waiting_command(&id).await?;
         if !waiting.request().offers(&decision) {
-            return Err(self.params.refuse("at /decision: must be deny: the command cannot be read"));
+            return Err(self.refuse("at /decision: must be deny: the command cannot be read"));
         }
         self.tenant.decide(&waiting, verdict).await?;
         Ok(json!({ "ok": true }))

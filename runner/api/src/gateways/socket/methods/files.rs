@@ -44,8 +44,7 @@ impl MethodCall {
         let key = found.key_to_change(&self.tenant.caller, &self.params.text("agentId")?)?;
         let file = self.file()?;
         let content: String = self.params.required("content")?;
-        behaviour::check_text(&content)
-            .map_err(|fault| self.params.refuse(&format!("at /content: {fault}")))?;
+        behaviour::check_text(&content).map_err(|fault| self.refuse(&format!("at /content: {fault}")))?;
         let store = self.tenant.store();
         found.stored(store, &self.tenant.caller, &key).await?;
         if store.put_behaviour_file(&key, file, &content, None).await? == BehaviourFileStored::Unknown {

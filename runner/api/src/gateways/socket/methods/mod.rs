@@ -15,16 +15,13 @@ mod waiting;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use gateway_bridge::client_frame::{ClosedList, MethodParams};
 use platform_core::json::RawBuf;
 use runner_model::principal::PrincipalRole;
 use serde_json::Value;
 
 pub(super) use self::approvals::{ApprovalForm, approval_event, resolved_event};
-use super::{
-    params::{ClosedList, MethodParams},
-    refusal::SocketRefusal,
-    tenant::SocketTenant,
-};
+use super::{refusal::SocketRefusal, tenant::SocketTenant};
 
 /// Events that clients are told of.
 pub(super) const EVENTS: [&str; 9] = [
@@ -223,6 +220,11 @@ pub(super) async fn answer(
 }
 
 impl MethodCall {
+    /// Refuses the parameters for a reason.
+    fn refuse(&self, why: &str) -> SocketRefusal {
+        self.params.refuse(why).into()
+    }
+
     async fn act(self, action: MethodAction) -> Result<MethodAnswer, SocketRefusal> {
         match action {
             MethodAction::Agent => return self.order_with_end().await,

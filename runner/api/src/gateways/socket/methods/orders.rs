@@ -1,5 +1,6 @@
 //! Turns `chat.send` and `agent` into stored runs, as the chat of the HTTP API does, and `chat.abort` into their cancellation.
 
+use gateway_bridge::client_frame::{MessageKind, read_message};
 use platform_core::{
     id::{AgentId, ModelName},
     priority::Priority,
@@ -15,11 +16,7 @@ use super::{MethodAnswer, MethodCall, waiting};
 use crate::{
     error::Error,
     gateways::socket::{
-        clock::now,
-        message::{MessageKind, read_message},
-        refusal::SocketRefusal,
-        session_key::ClientSession,
-        tenant::SocketTenant,
+        clock::now, refusal::SocketRefusal, session_key::ClientSession, tenant::SocketTenant,
     },
     runs::{self, RepositoryBody, hash_of_value},
 };
@@ -135,18 +132,16 @@ impl MethodCall {
     async fn order(&self, message: String) -> Result<Run, SocketRefusal> {
         let key = self.params.text("idempotencyKey")?;
         if key.len() > MAX_KEY {
-            return Err(self
-                .params
-                .refuse(&format!("at /idempotencyKey: must not have more than {MAX_KEY} bytes")));
+            return Err(self.refuse(&format!("at /idempotencyKey: must not have more than {MAX_KEY} bytes")));
         }
         if self.params.optional("deliver")?.unwrap_or(false) {
-            return Err(self
-                .params
-                .refuse("at /deliver: must be false: answers go to the clients of the gateway alone"));
+            return Err(
+                self.refuse("at /deliver: must be false: answers go to the clients of the gateway alone")
+            );
         }
         let model: Option<String> = self.params.optional("model")?;
         let model = model.as_deref().map(ModelName::parse).transpose();
-        let model = model.map_err(|error| self.params.refuse(&format!("at /model: {error}")))?;
+        let model = model.map_err(|error| self.refuse(&format!("at /model: {error}")))?;
         let session = self.order_session().await?;
         self.tenant.require_up().await?;
         self.tenant.submit(TurnOrder { session, message, model, key }).await
@@ -169,7 +164,7 @@ impl MethodCall {
             Some(named) => {
                 let found = self.tenant.run(&named).await?;
                 if found.session != session {
-                    return Err(self.params.refuse("at /runId: the run belongs to another session"));
+                    return Err(self.refuse("at /runId: the run belongs to another session"));
                 }
                 Some(found.record.run).filter(|run| run.ended.is_none())
             }

@@ -130,9 +130,7 @@ impl MethodCall {
     pub(super) async fn preview_sessions(&self) -> Result<Value, SocketRefusal> {
         let keys: Vec<String> = self.params.required("keys")?;
         if keys.len() > MAX_PREVIEWS {
-            return Err(self
-                .params
-                .refuse(&format!("at /keys: must not have more than {MAX_PREVIEWS} items")));
+            return Err(self.refuse(&format!("at /keys: must not have more than {MAX_PREVIEWS} items")));
         }
         let limit: Option<u32> = self.params.optional("limit")?;
         let most: Option<usize> = self.params.optional("maxChars")?;

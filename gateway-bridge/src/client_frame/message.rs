@@ -3,7 +3,7 @@
 
 use platform_core::invisible::is_invisible;
 
-use super::refusal::SocketRefusal;
+use super::refusal::{FrameRefusal, RefusalCause};
 
 /// Longest message, in characters.
 const MAX_MESSAGE: usize = 100_000;
@@ -14,7 +14,7 @@ const DIRECTIVES: [&str; 6] = ["/exec", "/elevated", "/elev", "/permissions", "/
 
 /// Meaning of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum MessageKind {
+pub enum MessageKind {
     /// Text for the agent.
     Text,
     /// Command that ends the running answer.
@@ -22,15 +22,18 @@ pub(super) enum MessageKind {
 }
 
 /// Returns the meaning of a message.
-pub(super) fn read_message(text: &str) -> Result<MessageKind, SocketRefusal> {
+///
+/// # Errors
+/// If it is empty, too long, or has a command that does not pass.
+pub fn read_message(text: &str) -> Result<MessageKind, FrameRefusal> {
     let length = text.chars().count();
     if length > MAX_MESSAGE {
         let message = format!("the message has {length} characters, more than {MAX_MESSAGE}: shorten it");
-        return Err(SocketRefusal::invalid("MESSAGE_TOO_LONG", message));
+        return Err(RefusalCause::MessageTooLong.with(message));
     }
     let trimmed = text.trim_matches(is_blank);
     if trimmed.is_empty() {
-        return Err(SocketRefusal::invalid("MESSAGE_EMPTY", "the message is empty"));
+        return Err(RefusalCause::MessageEmpty.with("the message is empty"));
     }
     if trimmed.eq_ignore_ascii_case(STOP) {
         return Ok(MessageKind::Stop);
@@ -41,13 +44,10 @@ pub(super) fn read_message(text: &str) -> Result<MessageKind, SocketRefusal> {
         None => Ok(MessageKind::Text),
         Some((_, word)) => {
             let shown: String = word.chars().take(32).collect();
-            Err(SocketRefusal::invalid(
-                "COMMAND_REFUSED",
-                format!(
-                    "the command `{}` does not pass: only `{STOP}` does; write the message without it",
-                    shown.escape_default()
-                ),
-            ))
+            Err(RefusalCause::Command.with(format!(
+                "the command `{}` does not pass: only `{STOP}` does; write the message without it",
+                shown.escape_default()
+            )))
         }
     }
 }

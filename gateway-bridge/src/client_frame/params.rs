@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use platform_core::json::{self, Bounds, RawBuf};
 use serde::de::DeserializeOwned;
 
-use super::refusal::SocketRefusal;
+use super::refusal::{FrameRefusal, RefusalCause};
 
 /// Deepest nesting of a frame.
 const MAX_DEPTH: usize = 32;
@@ -14,51 +14,50 @@ const MAX_DEPTH: usize = 32;
 const MAX_VALUES: usize = 20_000;
 /// Longest name of a member that a refusal repeats, in characters.
 const MAX_NAME: usize = 64;
-/// Code of refusals of parameters.
-const INVALID: &str = "INVALID_PARAMS";
 
 /// Members of an object that a client sent, all of which are known.
 #[derive(Debug)]
-pub(super) struct MethodParams {
+pub struct MethodParams {
     subject: String,
     members: BTreeMap<String, RawBuf>,
 }
 
 /// Members that an object may have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ClosedList {
+pub struct ClosedList {
     /// Members that are read.
-    pub(super) read: &'static [&'static str],
+    pub read: &'static [&'static str],
     /// Members that clients send by themselves, and that change nothing here.
-    pub(super) ignored: &'static [&'static str],
+    pub ignored: &'static [&'static str],
 }
 
 impl MethodParams {
     /// Reads the frame `text`, of at most `most` bytes.
-    pub(super) fn of_frame(text: &str, most: usize, list: ClosedList) -> Result<Self, SocketRefusal> {
+    ///
+    /// # Errors
+    /// If it is no object, has an unknown member, or exceeds a bound.
+    pub fn of_frame(text: &str, most: usize, list: ClosedList) -> Result<Self, FrameRefusal> {
         let bounds = Bounds::of(most).with_depth(MAX_DEPTH).with_values(MAX_VALUES);
-        let members = json::from_str(text, bounds).map_err(|error| {
-            SocketRefusal::invalid("INVALID_FRAME", format!("invalid request frame: {error}"))
-        })?;
+        let members = json::from_str(text, bounds)
+            .map_err(|error| RefusalCause::Frame.with(format!("invalid request frame: {error}")))?;
         Self { subject: "request frame".to_owned(), members }.within(list)
     }
 
     /// Reads the object `text`, which is a part of a frame; `subject` says of what.
-    pub(super) fn of_part(
-        subject: &str,
-        text: Option<&RawBuf>,
-        list: ClosedList,
-    ) -> Result<Self, SocketRefusal> {
+    ///
+    /// # Errors
+    /// If it is no object, or has an unknown member.
+    pub fn of_part(subject: &str, text: Option<&RawBuf>, list: ClosedList) -> Result<Self, FrameRefusal> {
         let members = match text {
             None => BTreeMap::new(),
             Some(text) => text
                 .read()
-                .map_err(|error| SocketRefusal::invalid(INVALID, format!("invalid {subject}: {error}")))?,
+                .map_err(|error| RefusalCause::Params.with(format!("invalid {subject}: {error}")))?,
         };
         Self { subject: subject.to_owned(), members }.within(list)
     }
 
-    fn within(self, ClosedList { read, ignored }: ClosedList) -> Result<Self, SocketRefusal> {
+    fn within(self, ClosedList { read, ignored }: ClosedList) -> Result<Self, FrameRefusal> {
         let is_known = |name: &str| read.contains(&name) || ignored.contains(&name);
         match self.members.keys().find(|name| !is_known(name)) {
             Some(unknown) => {
@@ -70,29 +69,40 @@ impl MethodParams {
     }
 
     /// Refuses the object for a reason.
-    pub(super) fn refuse(&self, why: &str) -> SocketRefusal {
-        SocketRefusal::invalid(INVALID, format!("invalid {}: {why}", self.subject))
+    #[must_use]
+    pub fn refuse(&self, why: &str) -> FrameRefusal {
+        RefusalCause::Params.with(format!("invalid {}: {why}", self.subject))
     }
 
     /// Returns the text of a member.
-    pub(super) fn part(&self, name: &str) -> Option<&RawBuf> {
+    #[must_use]
+    pub fn part(&self, name: &str) -> Option<&RawBuf> {
         self.members.get(name).filter(|value| value.get() != "null")
     }
 
     /// Reads a member that may be absent.
-    pub(super) fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, SocketRefusal> {
+    ///
+    /// # Errors
+    /// If the member is of another kind.
+    pub fn optional<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>, FrameRefusal> {
         let read = self.part(name).map(RawBuf::read).transpose();
         read.map_err(|error| self.refuse(&format!("at /{name}: {error}")))
     }
 
     /// Reads a member that has to be there.
-    pub(super) fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, SocketRefusal> {
+    ///
+    /// # Errors
+    /// If the member is missing, or of another kind.
+    pub fn required<T: DeserializeOwned>(&self, name: &str) -> Result<T, FrameRefusal> {
         let missing = || self.refuse(&format!("must have required property '{name}'"));
         self.optional(name)?.ok_or_else(missing)
     }
 
     /// Reads a text that has to be there, and is not empty.
-    pub(super) fn text(&self, name: &str) -> Result<String, SocketRefusal> {
+    ///
+    /// # Errors
+    /// If the member is missing, empty, or no text.
+    pub fn text(&self, name: &str) -> Result<String, FrameRefusal> {
         let text: String = self.required(name)?;
         if text.is_empty() {
             return Err(self.refuse(&format!("at /{name}: must not have fewer than 1 characters")));
@@ -107,13 +117,13 @@ mod tests {
 
     const LIST: ClosedList = ClosedList { read: &["message", "limit"], ignored: &["thinking"] };
 
-    fn read(text: &str) -> Result<MethodParams, SocketRefusal> {
+    fn read(text: &str) -> Result<MethodParams, FrameRefusal> {
         let raw: RawBuf = json::from_str(text, Bounds::of(1 << 20)).unwrap();
         MethodParams::of_part("chat.send params", Some(&raw), LIST)
     }
 
-    fn message(refusal: &SocketRefusal) -> String {
-        refusal.to_json()["message"].as_str().unwrap().to_owned()
+    fn message(refusal: &FrameRefusal) -> String {
+        refusal.message.clone()
     }
 
     #[test]
