@@ -30,7 +30,7 @@ check() {
     trace) clients 'test(a_real_gateway_keeps_turns_and_models_apart)' ;;
     slot)
       if [[ $OPENCLAW_VERSION == 2026.2.* ]]; then
-        clients 'test(an_older_gateway_does_the_same)'
+        clients 'test(/an_older_gateway/)'
         scripts/openclaw.sh node --test services/sandbox-openclaw/agent/older.test.mjs
       else
         clients 'test(a_real_gateway_keeps_turns_and_models_apart)'

@@ -4,7 +4,12 @@
 use std::{pin::pin, time::Duration};
 
 use harness::{
-    Agent, Outcome, Up, World, book::Page, canary, docker::docker, eventually::eventually_within,
+    Agent, Outcome, Up, World,
+    book::Page,
+    canary,
+    docker::docker,
+    eventually::eventually_within,
+    openclaw::{Setup, Version},
     sessions::Sessions,
 };
 use rustix::process::{Pid, Signal, kill_process};
@@ -316,6 +321,54 @@ async fn a_gateway_elsewhere_gets_an_agent() {
     sluice(&["gateway", "agents", "rm", "real", "research-bot", "--wait"]).await;
     let gone = sessions.world.sluice().run(&["gateway", "explain", "research-bot", "--json"]).await;
     assert!(gone.code == Some(2) && gone.stderr.contains("no agent `research-bot`"), "{gone:?}");
+    assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
+    sessions.gateway.stop().await;
+}
+
+/// A version that creates no agents gets the settings of those that its operator has described, and says what it cannot.
+#[tokio::test]
+#[ignore = "needs the older OpenClaw: make test-openclaw VERSION=2026.2.6-3"]
+async fn an_older_gateway_says_what_it_cannot() {
+    let older = |setup| Setup { version: Version::Old, agents: vec!["research-bot".to_owned()], ..setup };
+    let mut sessions = Sessions::without_litellm(&["fake-steps"], older).await;
+    sessions
+        .world
+        .reconfigure("[gateways.real]\n", "[gateways.real]\naccount = 'acct-1'\napprovals = true\n");
+    assert!(sessions.world.stop_proxy().await);
+    let up = Up::start(sessions.world.sluice()).await;
+    let agents = async |arguments: &[&str]| {
+        sessions.world.sluice().run(&[&["gateway", "agents"], arguments].concat()).await
+    };
+    let set = async |capabilities: &[&str]| {
+        agents(&[&["set", "real", "research-bot"], capabilities, &["--wait"]].concat()).await
+    };
+
+    let unknown = agents(&["add", "real", "Other Bot", "--wait"]).await;
+    assert_ne!(unknown.code, Some(0), "{unknown:?}");
+    assert!(unknown.stderr.contains("creates no agents"), "{unknown:?}");
+    let described = agents(&["add", "real", "Research Bot", "--wait"]).await;
+    assert_eq!(described.code, Some(0), "{described:?}");
+    let off = set(&["--commands", "off", "--files", "off"]).await;
+    assert_eq!(off.code, Some(0), "{off:?}");
+    let denied = || sessions.gateway.configuration()["agents"]["list"][1]["tools"]["deny"].clone();
+    assert_eq!(denied(), serde_json::json!(["group:runtime", "group:fs"]), "beside its operator's agent");
+    let auto = set(&["--commands", "auto", "--files", "on"]).await;
+    assert_eq!((auto.code, denied()), (Some(0), serde_json::json!([])), "{auto:?}");
+
+    let asks = set(&["--commands", "ask"]).await;
+    assert!(asks.stderr.contains("before 2026.8 runs commands without asking"), "{asks:?}");
+    assert_eq!(denied(), serde_json::json!(["group:runtime"]), "it runs none instead");
+    let explained = sessions.world.sluice().run(&["gateway", "explain", "research-bot", "--json"]).await;
+    let tools = json(&explained)["tools"].as_array().unwrap().clone();
+    let exec = tools.iter().find(|tool| tool["tool"] == "exec").unwrap();
+    assert_eq!(exec["verdict"], "denied", "{explained:?}");
+    // It restarts for its changed configuration, so the first try may find it away.
+    agents(&["rm", "real", "research-bot"]).await;
+    let listed = async || agents(&["ls", "real", "--json"]).await.stdout;
+    let is_gone = |listed: &String| !listed.contains("research-bot");
+    eventually_within(PATIENCE, "the agent is removed", listed, is_gone).await;
+    let left = &sessions.gateway.configuration()["agents"]["list"][1]["id"];
+    assert_eq!(left, "research-bot", "it is its operator's");
     assert_eq!(up.stop(Signal::TERM).await.0, Some(0));
     sessions.gateway.stop().await;
 }

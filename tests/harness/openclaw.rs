@@ -1,7 +1,7 @@
 //! Configures, starts and stops the real OpenClaw gateway that `scripts/openclaw.sh` installs.
 
 use std::{
-    fs,
+    fs, iter,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     process::Stdio,
@@ -62,6 +62,8 @@ pub struct Setup {
     pub also_on: Option<IpAddr>,
     /// Longest conversation, in bytes; the next turn shortens a longer one first.
     pub conversation: Option<usize>,
+    /// Agents that its operator has described beside `main`.
+    pub agents: Vec<String>,
 }
 
 impl Setup {
@@ -76,6 +78,7 @@ impl Setup {
             plugin: false,
             also_on: None,
             conversation: None,
+            agents: Vec::new(),
         }
     }
 }
@@ -167,6 +170,16 @@ impl OpenClaw {
     #[must_use]
     pub fn workspace(&self) -> PathBuf {
         self.dir.path().join("workspace")
+    }
+
+    /// Returns its configuration, which it may have changed.
+    ///
+    /// # Panics
+    /// If it cannot be read.
+    #[must_use]
+    pub fn configuration(&self) -> Value {
+        let text = fs::read_to_string(self.dir.path().join("openclaw.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
     }
 
     /// Returns its process id.
@@ -261,6 +274,10 @@ fn configuration(setup: &Setup, dir: &Path, port: u16) -> Value {
         .conversation
         .map_or_else(|| json!({}), |bytes| json!({ "mode": "default", "maxActiveTranscriptBytes": bytes }));
     let bind = setup.also_on.map_or(json!("loopback"), |_| json!("custom"));
+    let main = json!({ "id": "main", "default": true, "workspace": dir.join("workspace") });
+    let others =
+        setup.agents.iter().map(|id| json!({ "id": id, "workspace": dir.join(format!("workspace-{id}")) }));
+    let agents: Vec<_> = iter::once(main).chain(others).collect();
     let mut config = json!({
         "models": { "mode": "replace", "providers": { PROVIDER: provider } },
         "agents": {
@@ -273,7 +290,7 @@ fn configuration(setup: &Setup, dir: &Path, port: u16) -> Value {
                 "heartbeat": { "every": "0m" },
                 "sandbox": { "mode": "off" },
             },
-            "list": [{ "id": "main", "default": true, "workspace": dir.join("workspace") }],
+            "list": agents,
         },
         "tools": { "allow": setup.tools, "elevated": { "enabled": false } },
         "plugins": plugins,

@@ -241,11 +241,11 @@ impl Connected<'_> {
         let workspace = workspace.ok_or(ApplyError::Answer { method: "config.get" })?;
         let has_create = self.hello.has("agents.create");
         match remote_config::workspace_of(&config, id) {
+            // An older version creates none and changes none: its operator has described the agent.
+            Some(_) if !has_create => Ok(()),
             // An earlier try has created it.
             Some(own) if own == Some(&workspace) => self.update(agent).await,
-            Some(_) if has_create => Err(ApplyError::Foreign(id.clone())),
-            // An older version creates none: its operator has described the agent.
-            Some(_) => Ok(()),
+            Some(_) => Err(ApplyError::Foreign(id.clone())),
             None if has_create => {
                 self.create(agent, &workspace).await?;
                 // It knows the agent a moment later.
