@@ -1,6 +1,7 @@
 //! Tests the WebSocket at which OpenClaw's own clients find a gateway: who connects, turns as stored runs, approvals, bounds.
 //! The gateways behind it follow scripts; `tests/clients/gateway_socket.rs` has the stock clients and a real one.
 
+mod agents;
 mod approvals;
 mod bounds;
 mod chats;
