@@ -6,6 +6,7 @@ mod approvals;
 mod bounds;
 mod chats;
 mod crowd;
+mod endings;
 mod hostile;
 mod restarts;
 mod visitors;
