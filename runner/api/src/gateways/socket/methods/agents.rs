@@ -5,7 +5,7 @@ use runner_model::gateway_agent::{AgentName, AvatarSeed};
 use runner_store::{GatewayAgentAdded, GatewayAgentChanged, MAX_GATEWAY_AGENTS};
 use serde_json::{Value, json};
 
-use super::MethodCall;
+use super::{MethodCall, service::SHOWN_FOLDER};
 use crate::{
     error::Error,
     gateways::{
@@ -44,6 +44,7 @@ impl MethodCall {
     pub(super) async fn create_agent(&self) -> Result<Value, SocketRefusal> {
         let name: AgentName = self.params.required("name")?;
         let avatar: Option<AvatarSeed> = self.params.optional("avatar")?;
+        self.refuse_foreign_workspace()?;
         let settings = self.tenant.settings();
         let found = self.tenant.found(&settings)?;
         let key = found.key_to_change(&self.tenant.caller, name.id().as_str())?;
@@ -51,7 +52,9 @@ impl MethodCall {
         match self.tenant.store().add_gateway_agent(&new).await? {
             GatewayAgentAdded::New(_) => {
                 tracing::info!(agent = %new.key, by = self.tenant.caller.name(), "agent of a gateway made");
-                Ok(json!({ "ok": true, "agentId": new.key.agent.as_str(), "name": name.to_string() }))
+                let agent = new.key.agent.as_str();
+                let workspace = format!("{SHOWN_FOLDER}/{agent}");
+                Ok(json!({ "ok": true, "agentId": agent, "name": name.to_string(), "workspace": workspace }))
             }
             GatewayAgentAdded::Exists(_) => {
                 let message = format!("agent \"{}\" already exists: choose another name", new.key.agent);
@@ -59,6 +62,21 @@ impl MethodCall {
             }
             GatewayAgentAdded::TooMany => Err(Error::GatewayAgentsExhausted(MAX_GATEWAY_AGENTS).into()),
         }
+    }
+
+    /// Refuses a workspace but one below the folder that `config.get` shows. Clients name one there, and the gateway chooses
+    /// the place.
+    fn refuse_foreign_workspace(&self) -> Result<(), SocketRefusal> {
+        let Some(workspace) = self.params.optional::<String>("workspace")? else { return Ok(()) };
+        let is_shown = workspace
+            .split_once('/')
+            .is_some_and(|(folder, name)| folder == SHOWN_FOLDER && !name.contains(['/', '\\']));
+        if is_shown {
+            return Ok(());
+        }
+        let why =
+            format!("at /workspace: must be `{SHOWN_FOLDER}/NAME`, or absent: the gateway chooses the place");
+        Err(self.refuse(&why))
     }
 
     pub(super) async fn update_agent(&self) -> Result<Value, SocketRefusal> {

@@ -20,6 +20,9 @@ const STATE_TIMEOUT: Duration = Duration::from_secs(3);
 /// Delay before a client asks a gateway again that is down.
 const DOWN_DELAY: Duration = Duration::from_secs(15);
 
+/// Folder that clients are shown of the gateway. It only has a name, which they ask for.
+pub(super) const SHOWN_FOLDER: &str = "sluicegate";
+
 impl SocketTenant {
     /// Returns the state of the gateway in a word.
     pub(super) async fn state_word(&self) -> Result<&'static str, SocketRefusal> {
@@ -68,12 +71,15 @@ impl MethodCall {
             .iter()
             .map(|KnownAgent { id, name, .. }| json!({ "id": id.as_str(), "name": name }))
             .collect();
-        let config = json!({ "agents": { "list": list }, "session": { "mainKey": MAIN } });
+        // In other modes clients wait for a restart after each change, or change the mode first.
+        let gateway = json!({ "reload": { "mode": "hot" } });
+        let config =
+            json!({ "agents": { "list": list }, "session": { "mainKey": MAIN }, "gateway": gateway });
         let hash = crate::runs::hash_of_value(&config);
         let raw = config.to_string();
         Ok(json!({
-            "path": "sluicegate", "exists": true, "valid": true, "hash": hash, "raw": raw, "parsed": config,
-            "config": config, "runtimeConfig": config, "issues": [], "warnings": [],
+            "path": format!("{SHOWN_FOLDER}/openclaw.json"), "exists": true, "valid": true, "hash": hash,
+            "raw": raw, "parsed": config, "config": config, "runtimeConfig": config, "issues": [], "warnings": [],
         }))
     }
 

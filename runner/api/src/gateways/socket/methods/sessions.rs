@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::{
     MethodCall,
     message_bounds::{MAX_TEXTS, MessageBounds, TextBound},
+    service::SHOWN_FOLDER,
 };
 use crate::gateways::socket::{
     clock::now,
@@ -111,7 +112,7 @@ impl MethodCall {
         let sessions: Vec<_> = rows.iter().map(SessionRow::to_json).collect();
         let count = sessions.len();
         Ok(json!({
-            "ts": now(), "path": "sluicegate", "count": count, "totalCount": count, "sessions": sessions,
+            "ts": now(), "path": SHOWN_FOLDER, "count": count, "totalCount": count, "sessions": sessions,
             "defaults": { "modelProvider": null, "model": null, "contextTokens": null },
         }))
     }
@@ -125,6 +126,30 @@ impl MethodCall {
     pub(super) async fn resolve_session(&self) -> Result<Value, SocketRefusal> {
         let session = self.named_session("key").await?;
         Ok(json!({ "ok": true, "key": session.to_string() }))
+    }
+
+    /// Takes the settings that a session has anyway, as clients send them before their first message.
+    pub(super) async fn patch_session(&self) -> Result<Value, SocketRefusal> {
+        let session = self.named_session("key").await?;
+        let agent = self.tenant.agent(Some(session.agent.as_str())).await?;
+        let model: Option<String> = self.params.optional("model")?;
+        if model.is_some() && model != agent.model {
+            return Err(self.refuse(
+                "at /model: must be null, or the model of the agent: `agents.update` changes it, and `agent` takes one for a turn",
+            ));
+        }
+        Ok(json!({ "ok": true, "path": SHOWN_FOLDER, "key": session.to_string(), "entry": {} }))
+    }
+
+    /// Refuses to begin the conversation of a session anew: it is the thread of its key.
+    pub(super) async fn refuse_reset(&self) -> Result<Value, SocketRefusal> {
+        let agent = self.named_session("key").await?.agent;
+        Err(SocketRefusal::invalid(
+            "SESSION_NOT_RESET",
+            format!(
+                "a session keeps its conversation: begin another one with a key of its own, such as `agent:{agent}:KEY`"
+            ),
+        ))
     }
 
     pub(super) async fn preview_sessions(&self) -> Result<Value, SocketRefusal> {
