@@ -8,6 +8,7 @@ mod chats;
 mod crowd;
 mod endings;
 mod hostile;
+mod published_clients;
 mod restarts;
 mod visitors;
 

@@ -152,6 +152,7 @@ async fn a_viewer_reads_alone() {
         ("chat.send", json!({ "sessionKey": "agent:main:main", "message": "hi", "idempotencyKey": "k" })),
         ("chat.abort", json!({ "sessionKey": "agent:main:main" })),
         ("agents.create", json!({ "name": "Bot" })),
+        ("sessions.patch", json!({ "key": "agent:main:main", "model": null })),
         ("exec.approval.resolve", json!({ "id": "x", "decision": "deny" })),
     ] {
         let answer = client.call(method, params).await;
