@@ -108,6 +108,10 @@ async fn a_program_chats_and_comes_back() {
     assert_eq!(facts[2], json!({ "running": true, "messages": 1, "pending": [true] }), "{told}");
     assert_eq!(facts[3], json!({ "answer": "All is done.", "finals": 1 }), "{told}");
     assert_eq!(facts[4], json!({ "messages": ["user", "assistant"] }), "{told}");
+    assert_eq!(facts[5]["faults"], json!([]), "OpenClaw's own schema: {told}");
+    for judged in ["HelloOk", "AgentsListResult", "ModelsListResult", "ChatEvent", "AgentEvent"] {
+        assert!(facts[5]["judged"].as_array().unwrap().contains(&json!(judged)), "{judged}: {told}");
+    }
     let runs = desk.world.sluice().run(&["runs", "ls", "--json"]).await;
     let runs: Value = serde_json::from_str(&runs.stdout).unwrap();
     assert_eq!(runs["runs"].as_array().unwrap().len(), 1, "one run, which is billed once: {runs}");
