@@ -4,6 +4,8 @@
 //! is sent whole with each delta, as gateways do: a client that missed some has lost nothing. Deltas that come shortly after
 //! one another are one.
 
+use std::collections::BTreeMap;
+
 use platform_core::{
     event::{AgentEvent, Phase, RunErrorCode},
     host_tools::ToolCallState,
@@ -26,6 +28,8 @@ pub(super) struct RunTranscript {
     /// True if the next text begins another message: a tool was called.
     is_closed: bool,
     has_begun: bool,
+    /// Names of the tools that were called, by the ids of their calls.
+    called: BTreeMap<String, String>,
     answer: Option<String>,
     /// Number of the last event with text, and its time.
     seq: u64,
@@ -71,6 +75,7 @@ impl RunTranscript {
             told: 0,
             is_closed: false,
             has_begun: false,
+            called: BTreeMap::new(),
             answer: None,
             seq: 0,
             at: 0,
@@ -101,6 +106,7 @@ impl RunTranscript {
                 self.is_closed = true;
                 // Arguments that were cut are not JSON any more.
                 let arguments: Value = json::from_str(arguments, Bounds::STORED).unwrap_or_default();
+                self.called.insert(id.clone(), name.clone());
                 news.extend(
                     self.tool(json!({ "phase": "start", "name": name, "toolCallId": id, "args": arguments })),
                 );
@@ -108,7 +114,8 @@ impl RunTranscript {
             }
             AgentEvent::ToolResult { id, result, is_error, .. } => {
                 let content = json!([{ "type": "text", "text": result }]);
-                let data = json!({ "phase": "result", "toolCallId": id, "isError": is_error, "result": { "content": content } });
+                let name = self.called.remove(id).unwrap_or_default();
+                let data = json!({ "phase": "result", "name": name, "toolCallId": id, "isError": is_error, "result": { "content": content } });
                 self.tool(data).into_iter().collect()
             }
             AgentEvent::HostTool { id, state, .. } => {
@@ -145,6 +152,7 @@ impl RunTranscript {
     /// Forgets the answer of the attempt before.
     fn begin_attempt(&mut self) {
         self.text.clear();
+        self.called.clear();
         self.answer = None;
         (self.told, self.is_closed, self.has_begun) = (0, false, false);
     }
@@ -287,6 +295,15 @@ mod tests {
         };
         let lines = told(&mut run, &[delta("I look."), call, delta("Done.")]);
         assert_eq!(lines, ["1 agent start ", "2 agent assistant ", "2 chat delta I look.", "2 agent start "]);
+        let result = AgentEvent::ToolResult {
+            id: "c".to_owned(),
+            result: "42".to_owned(),
+            is_error: false,
+            cut_bytes: 0,
+        };
+        let ended = run.take(NumberedEvent { seq: 4, at: 7, event: &result });
+        let RunNews::Event(ClientEvent { payload, .. }) = &ended[0] else { panic!("{ended:?}") };
+        assert_eq!(payload["data"]["name"], "exec", "{payload}");
         let flushed = run.flush();
         let RunNews::Event(ClientEvent { payload, .. }) = &flushed[1] else { panic!("{flushed:?}") };
         assert_eq!(payload["message"]["content"][0]["text"], "Done.");
