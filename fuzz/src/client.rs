@@ -1,8 +1,8 @@
 //! Checks the frames of a gateway's clients. An input is one frame.
 //!
-//! A frame is read if it is one JSON object that has only the members of a request, each once, and is nested in at most 32
-//! objects and lists. What `connect` says of a client is what serde_json finds there. A message that is no command holds
-//! none, whatever stands before it that nobody sees.
+//! A frame is read if it is one JSON object with the members of a request alone, each once. It is nested in at most 32
+//! objects and lists. What `connect` says of a client is what serde_json finds there. A message that passes as text holds
+//! no command, whatever invisible characters stand before it.
 
 use gateway_bridge::client_frame::{ClientRequest, Introduction, MessageKind, read_message};
 
@@ -31,7 +31,7 @@ const CONNECT: [&str; 16] = [
     "userAgent",
 ];
 const DIRECTIVES: [&str; 6] = ["/exec", "/elevated", "/elev", "/permissions", "/bash", "/approve"];
-/// Characters that JavaScript trims, or that nobody sees.
+/// Characters that JavaScript trims, or that are invisible.
 const BLANK: [char; 5] = ['\u{feff}', '\u{200b}', '\u{2060}', '\u{ad}', '\u{202e}'];
 
 /// Checks one input.

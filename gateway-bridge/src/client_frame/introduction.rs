@@ -61,7 +61,7 @@ impl Introduction {
     /// Reads the parameters of `connect`.
     ///
     /// # Errors
-    /// If no version of the protocol is common, the client is no operator, or a parameter is unknown.
+    /// If they have no version of the protocol in common, the client has another role, or a parameter is unknown.
     pub fn read(request: &ClientRequest) -> Result<Self, FrameRefusal> {
         let params = MethodParams::of_part("connect params", request.params.as_ref(), CONNECT)?;
         let least: u64 = params.required("minProtocol")?;

@@ -35,7 +35,7 @@ impl MethodParams {
     /// Reads the frame `text`, of at most `most` bytes.
     ///
     /// # Errors
-    /// If it is no object, has an unknown member, or exceeds a bound.
+    /// If it is anything but an object, has an unknown member, or exceeds a bound.
     pub fn of_frame(text: &str, most: usize, list: ClosedList) -> Result<Self, FrameRefusal> {
         let bounds = Bounds::of(most).with_depth(MAX_DEPTH).with_values(MAX_VALUES);
         let members = json::from_str(text, bounds)
@@ -46,7 +46,7 @@ impl MethodParams {
     /// Reads the object `text`, which is a part of a frame; `subject` says of what.
     ///
     /// # Errors
-    /// If it is no object, or has an unknown member.
+    /// If it is anything but an object, or has an unknown member.
     pub fn of_part(subject: &str, text: Option<&RawBuf>, list: ClosedList) -> Result<Self, FrameRefusal> {
         let members = match text {
             None => BTreeMap::new(),

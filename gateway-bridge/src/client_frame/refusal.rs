@@ -13,7 +13,7 @@ pub struct FrameRefusal {
 /// Cause of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RefusalCause {
-    /// The text is no frame.
+    /// The text is malformed, or another kind of frame.
     Frame,
     /// A parameter is unknown, missing or of another kind.
     Params,

@@ -31,7 +31,7 @@ impl ClientRequest {
     /// Reads a frame.
     ///
     /// # Errors
-    /// If the text is no request, has an unknown member, or exceeds a bound.
+    /// If the text is malformed or another kind of frame, has an unknown member, or exceeds a bound.
     pub fn read(text: &str) -> Result<Self, FrameRefusal> {
         let frame = MethodParams::of_frame(text, MAX_FRAME, FRAME)?;
         let kind: String = frame.required("type")?;

@@ -44,7 +44,7 @@ pub struct SessionThread<'t> {
 }
 
 impl Store {
-    /// Returns a query whose first five values name a session.
+    /// Returns a query with the five values that name a session.
     fn query_of_session(&self, sql: &'static str, of: SessionThread<'_>) -> Query<'_, Any, AnyArguments> {
         sqlx::query(sql)
             .bind(self.installation.as_str())

@@ -1,5 +1,5 @@
-//! Tests turns in which a client, `sluice up` or the gateway goes away between any two frames: the client that comes back has
-//! the whole answer, once.
+//! Tests turns in which a client, `sluice up` or the gateway goes away between any two frames. The client that comes back
+//! has the whole answer, once.
 
 use std::time::Duration;
 
