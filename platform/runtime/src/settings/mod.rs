@@ -4,6 +4,7 @@
 //! any section.
 
 mod agents;
+mod agents_repository;
 mod api;
 mod billing;
 mod budgets;
@@ -47,6 +48,7 @@ pub use self::{
         Agent, DEFAULT_AGENT, Execution, Filling, Image, InvalidImage, InvalidTemplate, OpenclawAgent,
         OpenclawTool, Protocol, Stream, Template, Volume, WorkspaceSetup, is_optional,
     },
+    agents_repository::AgentsRepository,
     api::{Api, ApiTls},
     billing::Billing,
     budgets::{Account, Accounts},
@@ -97,6 +99,8 @@ settings! {
         pub relay: Relay => table(Relay::read),
         /// Credentials and pull requests of the relay.
         pub github: GitHub => table(GitHub::section),
+        /// Repository of the configuration, which proposals of agents go to.
+        pub agents_repository: Option<AgentsRepository> => table(AgentsRepository::section),
         /// Export of traces.
         pub telemetry: Telemetry => table(Telemetry::section),
         /// Host tools, which run on the host for agents.
