@@ -1,6 +1,7 @@
 //! agent_clone makes the repository that an agent works in: its own objects, no remote, no trace of this host.
 
 use std::{
+    fmt,
     fs::{self, OpenOptions},
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -49,6 +50,13 @@ impl AuthorIdentity {
         } else {
             Err(InvalidAuthor)
         }
+    }
+}
+
+impl fmt::Display for AuthorIdentity {
+    /// Writes the author as commits have it: `NAME <ADDRESS>`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} <{}>", self.name, self.email)
     }
 }
 

@@ -10,6 +10,8 @@
 //!    commits are written anew if their messages have effects.
 //! 5. [`Quarantine::push`] sends one commit to `sandbox/<key>`, with a lease on what stood there.
 //!
+//! The host's own work, a [`FileChange`], goes the same way from the third step on.
+//!
 //! A [`Snapshot`] is a commit's files for readers alone.
 //!
 //! Git runs in a fixed environment, in few directories, with limits on time, memory and output: see [`Git`].
@@ -25,6 +27,7 @@ mod harmless;
 mod judge;
 mod mirror;
 mod object_id;
+mod one_file;
 mod program;
 mod push;
 mod quarantine;
@@ -50,6 +53,7 @@ pub use self::{
     },
     mirror::{CloneDepth, Mirror, MirrorCache, MirrorScope},
     object_id::{InvalidObjectId, ObjectId},
+    one_file::{FileAt, FileChange},
     program::{Confinement, Git, GitOutput, ProcessBounds},
     push::{PushOrder, PushOutcome},
     quarantine::{CollectOrder, Quarantine, Received},

@@ -6,7 +6,6 @@ use crate::{
     error::Error,
     harmless::harmless_commit,
     judge::{AcceptedWork, ObjectReader, SizedObject},
-    object_id::ObjectId,
     quarantine::Quarantine,
 };
 
@@ -23,7 +22,7 @@ impl Quarantine {
         let mut replaced = BTreeMap::new();
         for (commit, content) in found.into_iter().zip(contents) {
             if let Some(harmless) = harmless_commit(&content, &replaced) {
-                replaced.insert(commit.id, self.store_commit(harmless).await?);
+                replaced.insert(commit.id, self.store("commit", &harmless).await?);
             }
         }
         match replaced.remove(work.tip()) {
@@ -33,11 +32,5 @@ impl Quarantine {
             }
             None => Ok(work),
         }
-    }
-
-    async fn store_commit(&self, content: Vec<u8>) -> Result<ObjectId, Error> {
-        let command = self.git().command("hash-object", self.dir()).writes(self.dir());
-        let output = command.arguments(["-t", "commit", "-w", "--stdin"]).input(content).output().await?;
-        ObjectId::from_bytes(output.trim_ascii_end()).map_err(Error::odd_id("hash-object"))
     }
 }

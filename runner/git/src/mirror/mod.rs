@@ -21,7 +21,7 @@ use crate::{
     branch::{BaseBranch, SandboxBranch},
     error::Error,
     object_id::ObjectId,
-    program::Git,
+    program::{Git, GitCommand},
     remote::Remote,
     repo_url::{RepoUrl, own_url},
 };
@@ -165,6 +165,11 @@ impl Mirror {
     /// Returns the git that made this mirror.
     pub(crate) const fn git(&self) -> &Git {
         &self.git
+    }
+
+    /// Begins a command that reads this mirror.
+    pub(crate) fn command(&self, name: &'static str) -> GitCommand<'_> {
+        self.git.command(name, &self.repository)
     }
 
     /// Copies `commit` and its history to the repository in `git_dir`, as `reference`. Nothing is shared with it.

@@ -19,6 +19,7 @@ mod http;
 mod messages;
 mod mirrors;
 mod nested;
+mod own_changes;
 #[expect(dead_code, unreachable_pub, reason = "the double uses a part of it")]
 #[path = "../../../../tests/harness/pace.rs"]
 mod pace;
