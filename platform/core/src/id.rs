@@ -209,6 +209,23 @@ text_id! {
 }
 
 text_id! {
+    /// Id of a proposal to change the repository of the configuration.
+    ProposalId, "a proposal's id",
+    "`ap-` and 16 lower-case hexadecimal digits",
+    |text| text.strip_prefix("ap-").is_some_and(|digits| {
+        digits.len() == 16 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
+}
+
+impl ProposalId {
+    /// Returns the id of 64 random bits.
+    #[must_use]
+    pub fn from_random(bits: u64) -> Self {
+        Self(format!("ap-{bits:016x}").into())
+    }
+}
+
+text_id! {
     /// Name of a run's socket directory. Random, so that knowing one reveals nothing about another.
     SocketDirName, "a socket directory name",
     "32 lower-case hexadecimal digits",

@@ -77,7 +77,7 @@ impl Backend {
         match self {
             Self::Sqlite => None,
             Self::Postgres => Some(
-                "LOCK TABLE runs, events, resources, cursors, principals, turns, calls, receipts, top_ups, balances, ledger_rows, reconciliations, tool_calls, accepted_tools, usage_sums, refusal_sums, run_sums, gateway_agents, gateway_agent_files, browser_sessions, pool, hosts IN ACCESS EXCLUSIVE MODE",
+                "LOCK TABLE runs, events, resources, cursors, principals, turns, calls, receipts, top_ups, balances, ledger_rows, reconciliations, tool_calls, accepted_tools, usage_sums, refusal_sums, run_sums, gateway_agents, gateway_agent_files, proposals, browser_sessions, pool, hosts IN ACCESS EXCLUSIVE MODE",
             ),
         }
     }

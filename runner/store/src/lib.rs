@@ -65,6 +65,7 @@ mod pool;
 mod position;
 mod present;
 mod principals;
+mod proposals;
 mod prune;
 mod queue;
 mod queue_full;
@@ -144,6 +145,9 @@ pub use self::{
     position::{EventCursor, OutputPosition, ReportedEvents},
     present::Present,
     principals::{NewPrincipal, Principal},
+    proposals::{
+        MAX_OPEN_PROPOSALS, NewProposal, ProposalAdded, ProposalPlace, ProposalProgress, StoredProposal,
+    },
     prune::{Keep, Pruned},
     queue::{Queue, QueuePosition, Waiting},
     queue_full::{QueueBound, QueueFull},

@@ -17,13 +17,14 @@ use super::{
 const FIRST: usize = 23;
 
 /// The first schema, and the migrations to each later version.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("migrations/023.sql"),
     include_str!("migrations/024.sql"),
     include_str!("migrations/025.sql"),
     include_str!("migrations/026.sql"),
     include_str!("migrations/027.sql"),
     include_str!("migrations/028.sql"),
+    include_str!("migrations/029.sql"),
 ];
 
 /// Version of the newest schema.
@@ -40,7 +41,7 @@ const ACTION: &str = "read the store's schema";
 /// Tables that are backed up, in an order in which each refers only to earlier ones. Warm containers are not backed up,
 /// because they belong to this host and this moment. Nor are browser sessions, because a person can sign in again. Nor
 /// are links to sign in, what browsers have reported, or hosts: a restored store serves the host that restored it.
-pub(super) const TABLES: [&str; 22] = [
+pub(super) const TABLES: [&str; 23] = [
     "runs",
     "events",
     "resources",
@@ -63,6 +64,7 @@ pub(super) const TABLES: [&str; 22] = [
     "run_sums",
     "gateway_agents",
     "gateway_agent_files",
+    "proposals",
 ];
 
 /// Returns the hash of the migration to `version`, which detects a changed migration.
@@ -154,7 +156,7 @@ async fn fill(tx: &mut Tx, version: usize) -> Result<(), Error> {
 
 /// Removes all tables.
 pub(super) async fn drop_all(tx: &mut Tx) -> Result<(), Error> {
-    const DROP: &str = "DROP TABLE IF EXISTS gateway_agent_files; DROP TABLE IF EXISTS gateway_agents; DROP TABLE IF EXISTS run_sums; DROP TABLE IF EXISTS refusal_sums; DROP TABLE IF EXISTS usage_sums; DROP TABLE IF EXISTS csp_reports; DROP TABLE IF EXISTS sign_in_links; DROP TABLE IF EXISTS accepted_tools; DROP TABLE IF EXISTS connections; DROP TABLE IF EXISTS tool_calls; DROP TABLE IF EXISTS thread_workspaces; DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS ledger_rows; DROP TABLE IF EXISTS reconciliations; DROP TABLE IF EXISTS balances; DROP TABLE IF EXISTS top_ups; DROP TABLE IF EXISTS receipts; DROP TABLE IF EXISTS calls; DROP TABLE IF EXISTS browser_sessions; DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS principals; \
+    const DROP: &str = "DROP TABLE IF EXISTS proposals; DROP TABLE IF EXISTS gateway_agent_files; DROP TABLE IF EXISTS gateway_agents; DROP TABLE IF EXISTS run_sums; DROP TABLE IF EXISTS refusal_sums; DROP TABLE IF EXISTS usage_sums; DROP TABLE IF EXISTS csp_reports; DROP TABLE IF EXISTS sign_in_links; DROP TABLE IF EXISTS accepted_tools; DROP TABLE IF EXISTS connections; DROP TABLE IF EXISTS tool_calls; DROP TABLE IF EXISTS thread_workspaces; DROP TABLE IF EXISTS relays; DROP TABLE IF EXISTS ledger_rows; DROP TABLE IF EXISTS reconciliations; DROP TABLE IF EXISTS balances; DROP TABLE IF EXISTS top_ups; DROP TABLE IF EXISTS receipts; DROP TABLE IF EXISTS calls; DROP TABLE IF EXISTS browser_sessions; DROP TABLE IF EXISTS hosts; DROP TABLE IF EXISTS pool; DROP TABLE IF EXISTS principals; \
                         DROP TABLE IF EXISTS cursors; DROP TABLE IF EXISTS turns; DROP TABLE IF EXISTS resources; DROP TABLE IF EXISTS events; DROP TABLE IF EXISTS runs; \
                         DROP TABLE IF EXISTS migrations;";
     sqlx::raw_sql(DROP).execute(tx.connection()).await.map_err(failed("empty the store"))?;

@@ -5,14 +5,14 @@ use std::fs;
 use platform_core::{limit::Millis, priority::Priority};
 use runner_model::{lifecycle::Transition, principal::ApiToken};
 use runner_store::{
-    AtSamePlace, Claimant, Created, Error, Filter, NewRun, Onto, ReceiptFilter, ResourceChange, ResourceKind,
-    Rows, RunRecord, SCHEMA, Step, Store, Worker,
+    AccountScope, AtSamePlace, Claimant, Created, Error, Filter, NewRun, Onto, ReceiptFilter, ResourceChange,
+    ResourceKind, Rows, RunRecord, SCHEMA, Step, Store, Worker,
 };
 
 use crate::{
     balances, calls, connections,
     database::{Database, id, order, transitions},
-    ledger, principals, tool_calls,
+    ledger, principals, proposals, tool_calls,
 };
 
 crate::on_both!(
@@ -23,7 +23,7 @@ crate::on_both!(
 );
 
 /// Stores an ended run, a preparing run, a waiting run, a call with its receipt and its journal's cursor, a row of
-/// the upstream's ledger, a top-up, a principal, and a connection.
+/// the upstream's ledger, a top-up, a principal, a connection, and a proposal.
 pub(crate) async fn populate(store: &Store) {
     let me = Worker::named("host/1/00000001");
     for run in ["ended", "live"] {
@@ -47,6 +47,7 @@ pub(crate) async fn populate(store: &Store) {
     store.end_tool_call(&call, &end).await.unwrap();
     store.add_principal(&principals::new("ann"), &ApiToken::from_random(1, [1; 2])).await.unwrap();
     store.add_connection(&connections::new(1, "a", "*"), AtSamePlace::Keep).await.unwrap();
+    store.add_proposal(&proposals::new(1, "acct-1")).await.unwrap();
 }
 
 /// Returns the records of all runs, without the fields that a restore changes: epochs, and the time of the snapshot.
@@ -72,8 +73,8 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
     let rows = store.backup(&file).await.unwrap();
     assert_eq!(
         rows,
-        Rows(29),
-        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 row of the ledger, 1 reconciliation, 1 top-up, 1 balance, 1 call of a tool, 1 connection, 3 sums of receipts, 3 of runs"
+        Rows(30),
+        "3 runs, 8 events, 2 resources, 1 cursor, 1 principal, 1 call, 1 receipt, 1 row of the ledger, 1 reconciliation, 1 top-up, 1 balance, 1 call of a tool, 1 connection, 1 proposal, 3 sums of receipts, 3 of runs"
     );
     for elsewhere in [Database::sqlite(), Database::postgres().await] {
         let other = elsewhere.open().await;
@@ -90,6 +91,9 @@ async fn a_backup_is_restored_whole_on_either_backend(database: Database) {
             other.calls(&ended, None, 10).await.unwrap(),
             store.calls(&ended, None, 10).await.unwrap()
         );
+        let all = AccountScope::All;
+        let proposed = other.proposals(&all, None, 10).await.unwrap();
+        assert_eq!(proposed, store.proposals(&all, None, 10).await.unwrap());
         let claimed = other.claim(&Worker::this_process(), Millis(0)).await.unwrap().unwrap();
         assert_eq!(claimed.run_id, id("queued"), "and it can be worked with");
     }

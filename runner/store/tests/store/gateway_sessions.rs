@@ -162,8 +162,8 @@ async fn runs_of_older_schemas_have_sessions(database: Database) {
     store.close().await;
     database
         .behind_its_back(
-            "DROP INDEX runs_of_gateway_agent; DROP INDEX resources_sessions; \
-             ALTER TABLE runs DROP COLUMN gateway_agent; DELETE FROM migrations WHERE version = 28",
+            "DROP TABLE proposals; DROP INDEX runs_of_gateway_agent; DROP INDEX resources_sessions; \
+             ALTER TABLE runs DROP COLUMN gateway_agent; DELETE FROM migrations WHERE version >= 28",
         )
         .await;
     let migrated = open(&database.address()).await.unwrap();

@@ -23,6 +23,7 @@ mod list_facts;
 mod overview;
 mod pool;
 mod principals;
+mod proposals;
 mod prunes;
 mod queue;
 mod relays;
