@@ -34,5 +34,5 @@ pub use self::{
     permission::Permission,
     pull_requests::{PullRequest, PullRequestOrder, PullRequestState, PullRequests},
     repository::{InvalidRepositoryName, RepositoryName},
-    text::{AgentText, CommentText, HoldsSecret, PullRequestText, RunFooter},
+    text::{AgentText, CommentText, HoldsSecret, ProposalText, PullRequestText, RunFooter},
 };

@@ -12,7 +12,7 @@ use platform_core::code::{Code, Coded};
 use platform_runtime::report;
 use rustix::process::{Signal, getpid, kill_process};
 
-/// Point between two steps of a run, of a warm container, or of the journal's consumer.
+/// Point between two steps of a run, of a warm container, of a proposal, or of the journal's consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Point {
     /// The run is stored and this process has its lease. None of its resources exists.
@@ -45,6 +45,14 @@ pub enum Point {
     CommitsPushed,
     /// The pull request exists, and this is not stored yet.
     PullRequestMade,
+    /// A process continues a proposal that is stored, and has done nothing for it.
+    ProposalTaken,
+    /// The commit of a proposal is made and judged, and this is not stored yet.
+    ProposalCommitted,
+    /// The branch has the commit of a proposal, and this is not stored yet.
+    ProposalPushed,
+    /// The pull request of a proposal exists, and this is not stored yet.
+    ProposalMade,
     /// The outcome of the run is stored.
     SettleStored,
     /// The container is removed.
@@ -111,6 +119,10 @@ impl Point {
         Self::PullRequestMade,
     ];
 
+    /// Points of a proposal, in the order in which it reaches them.
+    pub const PROPOSAL: [Self; 4] =
+        [Self::ProposalTaken, Self::ProposalCommitted, Self::ProposalPushed, Self::ProposalMade];
+
     /// Points of a run that is a turn of a gateway's session, in the order in which it reaches them.
     pub const SESSION: [Self; 10] = [
         Self::Booked,
@@ -162,6 +174,10 @@ impl Point {
             Self::CommitsJudged => "commits-judged",
             Self::CommitsPushed => "commits-pushed",
             Self::PullRequestMade => "pull-request-made",
+            Self::ProposalTaken => "proposal-taken",
+            Self::ProposalCommitted => "proposal-committed",
+            Self::ProposalPushed => "proposal-pushed",
+            Self::ProposalMade => "proposal-made",
             Self::SettleStored => "settle-stored",
             Self::ContainerRemoved => "container-removed",
             Self::GrantClosed => "grant-closed",
@@ -228,7 +244,7 @@ pub fn arm(text: &str) -> Result<(), NotArmed> {
     let invalid = || NotArmed::Invalid(text.to_owned());
     let (point, action) = text.split_once(':').ok_or_else(invalid)?;
     let others = Point::SESSION.into_iter().chain(Point::POOL).chain(Point::RECEIPTS);
-    let others = others.chain(Point::RECONCILIATION).chain(Point::RELAY);
+    let others = others.chain(Point::RECONCILIATION).chain(Point::RELAY).chain(Point::PROPOSAL);
     let mut points = Point::ALL.into_iter().chain(others);
     let point = points.find(|known| known.name() == point).ok_or_else(invalid)?;
     let action = match action {

@@ -186,7 +186,7 @@ impl Relays {
         let record = &relay.record;
         let quarantine = Quarantine::open(&self.git()?, &relay.dir.quarantine())?;
         let order = PushOrder::new(work, record.order.branch.clone(), record.remote_tip.clone());
-        let remote = self.remote(&record.order, Permission::Push, &relay.dir).await?;
+        let remote = self.remote(&record.order, Permission::Push, &relay.dir.askpass()).await?;
         let work = work.clone();
         match quarantine.push(&remote, &order).await? {
             PushOutcome::Pushed | PushOutcome::AlreadyThere => Ok(RelayStage::Pushed { work }),

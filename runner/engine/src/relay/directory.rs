@@ -35,6 +35,11 @@ impl RelaysDir {
         self.0.join("mirrors")
     }
 
+    /// Returns the directory of work that is this host's own.
+    pub(super) fn own_work(&self) -> PathBuf {
+        self.0.join("own")
+    }
+
     /// Makes the directory of one attempt where it is missing.
     pub(super) fn make(&self, run_id: &RunId, attempt: u32) -> Result<RelayDir, RelayError> {
         let dir = self.of(run_id, attempt);

@@ -25,7 +25,10 @@ mod prepare;
 mod record;
 mod repo_order;
 
-use std::sync::Arc;
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use platform_runtime::settings::{self, Sandbox, Settings};
 pub use runner_git::{AcceptedWork, CommitSummary, RelayRule};
@@ -36,7 +39,7 @@ use runner_git::{
 use runner_github::{Permission, RepositoryName};
 use runner_store::Store;
 
-use self::directory::{RelayDir, RelaysDir};
+use self::directory::RelaysDir;
 pub use self::{
     branch_name::BranchNames,
     collect::OpenRelay,
@@ -72,7 +75,8 @@ impl Relays {
     }
 
     /// Returns the settings of relays.
-    pub(crate) const fn settings(&self) -> &settings::Relay {
+    #[must_use]
+    pub const fn settings(&self) -> &settings::Relay {
         &self.settings
     }
 
@@ -88,12 +92,31 @@ impl Relays {
         Ok(format!("git, {}", git.confinement()))
     }
 
+    /// Returns GitHub, for which relays have a credential.
+    #[must_use]
+    pub const fn github(&self) -> &Arc<GitHubAccess> {
+        &self.github
+    }
+
+    /// Returns the directory for work of the host's own, which goes the way of agents' commits.
+    #[must_use]
+    pub fn own_work_dir(&self) -> PathBuf {
+        self.dir.own_work()
+    }
+
     /// Finds the host's git.
-    fn git(&self) -> Result<Git, RelayError> {
+    ///
+    /// # Errors
+    /// If a program is missing.
+    pub fn git(&self) -> Result<Git, RelayError> {
         Ok(Git::locate(&self.dir.home())?)
     }
 
-    fn mirrors(&self, git: &Git) -> Result<MirrorCache, RelayError> {
+    /// Returns the copies of repositories.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn mirrors(&self, git: &Git) -> Result<MirrorCache, RelayError> {
         Ok(MirrorCache::open(git, &self.dir.mirrors())?)
     }
 
@@ -102,24 +125,31 @@ impl Relays {
         Ok(self.mirrors(git)?.mirror(&order.url))
     }
 
-    /// Returns the remote of `order`, with a credential if GitHub has the repository.
-    async fn remote(
+    /// Returns the remote of `order`, with a credential if GitHub has the repository. Git finds it in the directory
+    /// `askpass`, as long as the remote is kept.
+    ///
+    /// # Errors
+    /// If GitHub gives no credential, or the system refuses.
+    pub async fn remote(
         &self,
         order: &RepoOrder,
         permission: Permission,
-        dir: &RelayDir,
+        askpass: &Path,
     ) -> Result<Remote, RelayError> {
         let url = order.url.clone();
         let on_github = RepositoryName::of(&url).ok().filter(|name| name.is_at(&self.github.settings().url));
         let Some(repository) = on_github else { return Ok(Remote { url, credential: None }) };
         let credential = self.github.source()?.token_for(&repository, permission).await?;
-        let askpass = credential.map(|credential| {
-            AskPass::create(&dir.askpass(), credential.user, &credential.token).map(Arc::new)
-        });
+        let askpass = credential
+            .map(|credential| AskPass::create(askpass, credential.user, &credential.token).map(Arc::new));
         Ok(Remote { url, credential: askpass.transpose()? })
     }
 
-    fn author(&self) -> Result<AuthorIdentity, RelayError> {
+    /// Returns the author of commits.
+    ///
+    /// # Errors
+    /// If git cannot store it.
+    pub fn author(&self) -> Result<AuthorIdentity, RelayError> {
         Ok(AuthorIdentity::new(&self.settings.author_name, &self.settings.author_email)?)
     }
 

@@ -66,7 +66,7 @@ impl Relays {
         // The order may come from a process that does not know this one's credential.
         order.check_credential(&self.github)?;
         let git = self.git()?;
-        let remote = self.remote(order, Permission::Fetch, dir).await?;
+        let remote = self.remote(order, Permission::Fetch, &dir.askpass()).await?;
         let mirror = self.mirrors(&git)?.refresh(&remote, &order.base).await?;
         remove_dir(&dir.clone_dir())?;
         let clone_order = CloneOrder {

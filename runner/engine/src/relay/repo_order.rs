@@ -1,8 +1,8 @@
 //! Reads which repository a run works on, and what is to become of its commits.
 
-use platform_core::id::AccountId;
-use platform_runtime::settings::{Agent, Execution, Settings};
-use runner_git::{BaseBranch, InvalidBranch, InvalidRepoUrl, RepoUrl, SandboxBranch};
+use platform_core::id::{AccountId, ProposalId};
+use platform_runtime::settings::{Agent, AgentsRepository, Execution, Settings};
+use runner_git::{BaseBranch, BranchKey, InvalidBranch, InvalidRepoUrl, RepoUrl, SandboxBranch};
 use runner_github::RepositoryName;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -161,7 +161,11 @@ impl RepoOrder {
         if base.to_string().to_ascii_lowercase().starts_with(AGENTS_BRANCHES) {
             return Err(InvalidRepo::AgentsBase { base });
         }
-        let branch = SandboxBranch::of(&names.key(choice.branch.as_deref())?, &base)?;
+        let key = names.key(choice.branch.as_deref())?;
+        if ProposalId::accepts(key.as_str()) {
+            return Err(InvalidBranch::Reserved { name: key.into() }.into());
+        }
+        let branch = SandboxBranch::of(&key, &base)?;
         let configured = if agent.pull_request { Publish::PullRequest } else { Publish::Branch };
         let publish = choice.publish.unwrap_or(configured);
         let is_on_github = RepositoryName::of(&url).is_ok_and(|name| name.is_at(&settings.github.url));
@@ -171,6 +175,24 @@ impl RepoOrder {
         let order = Self { url, base, branch, publish };
         order.check_allowed(choice.allowed.as_deref())?;
         Ok(Some(order))
+    }
+
+    /// Reads the order of a proposal for `repository`: a pull request where GitHub has the repository, else a branch.
+    ///
+    /// # Errors
+    /// If an address or a branch of the settings is malformed.
+    pub fn of_proposal(
+        id: &ProposalId,
+        repository: &AgentsRepository,
+        settings: &Settings,
+    ) -> Result<Self, InvalidRepo> {
+        // The settings are those of a shell of this host.
+        let url = OrderSource::Shell.read_url(&repository.url)?;
+        let base = BaseBranch::parse(&repository.branch)?;
+        let branch = SandboxBranch::of(&BranchKey::parse(id.as_str())?, &base)?;
+        let is_on_github = RepositoryName::of(&url).is_ok_and(|name| name.is_at(&settings.github.url));
+        let publish = if is_on_github { Publish::PullRequest } else { Publish::Branch };
+        Ok(Self { url, base, branch, publish })
     }
 
     /// Checks that `github` has a credential, if a pull request is ordered.

@@ -9,7 +9,7 @@ mod tests;
 #[cfg(test)]
 mod triggers;
 
-use platform_core::id::{AccountId, AgentId, RunId};
+use platform_core::id::{AccountId, AgentId, ExternalId, ProposalId, RunId};
 use runner_git::{SecretScan, TextKind, disarm, plain};
 
 /// Most characters of a title.
@@ -23,7 +23,7 @@ const QUOTE: &str = "> ";
 /// Mark of something that was cut off.
 const CUT: char = '…';
 /// Note below a text that was cut.
-const CUT_NOTE: &str = "\n\nThe agent's text was longer; the rest is cut off.";
+const CUT_NOTE: &str = "\n\nThe text was longer; the rest is cut off.";
 /// Text where the agent wrote none.
 const NO_TEXT: &str = "The agent wrote no description.";
 
@@ -45,6 +45,23 @@ pub struct RunFooter<'t> {
     pub agent: &'t AgentId,
     /// Account that paid for it, if readers may know.
     pub account: Option<&'t AccountId>,
+}
+
+/// Proposal of a person, for the repository of the configuration.
+#[derive(Debug, Clone, Copy)]
+pub struct ProposalText<'t> {
+    /// What it adds, such as `agent` or `skill`.
+    pub kind: &'t str,
+    /// Name of what it adds.
+    pub name: &'t str,
+    /// Path of the file that it changes.
+    pub path: &'t str,
+    /// Person or program who asked for it.
+    pub principal: &'t ExternalId,
+    /// The proposal.
+    pub id: &'t ProposalId,
+    /// Text that it adds.
+    pub text: &'t str,
 }
 
 /// Error for a text that holds a secret, which must not be published.
@@ -115,6 +132,19 @@ impl PullRequestText {
         Self { title: own_title(footer), body: format!("{note}{}", footer.render()) }
     }
 
+    /// Composes title and body of a proposal's pull request.
+    ///
+    /// # Errors
+    /// If `secrets` finds one in the proposal's text.
+    pub fn of_proposal(proposal: &ProposalText<'_>, secrets: &SecretScan) -> Result<Self, HoldsSecret> {
+        check(proposal.text, secrets)?;
+        let note = if proposal.text.len() > MAX_SOURCE { CUT_NOTE } else { "" };
+        let read = &proposal.text[..proposal.text.floor_char_boundary(MAX_SOURCE)];
+        let own = markdown(&proposal.subject());
+        let title = title(&own).unwrap_or(own);
+        Ok(Self { title, body: body(&markdown(read), note, &proposal.render()) })
+    }
+
     /// Returns the title: one line of at most 72 characters.
     #[must_use]
     pub fn title(&self) -> &str {
@@ -125,6 +155,26 @@ impl PullRequestText {
     #[must_use]
     pub fn body(&self) -> &str {
         &self.body
+    }
+}
+
+impl ProposalText<'_> {
+    /// Returns what it does, in a line.
+    #[must_use]
+    pub fn subject(&self) -> String {
+        format!("Add {} {}", self.kind, self.name)
+    }
+
+    fn render(&self) -> String {
+        format!(
+            "\n\n---\n\nPuts {} {} into {}. Proposed by {} as {}; the quoted text is the proposal's. \
+             Merged, it takes effect once the installation has the file: by its deployment, or by `sluice reload` there.",
+            self.kind,
+            code(self.name),
+            code(self.path),
+            code(self.principal.as_str()),
+            code(self.id.as_str()),
+        )
     }
 }
 
@@ -153,9 +203,10 @@ fn own_title(footer: &RunFooter<'_>) -> String {
     markdown(&format!("Changes of run {}", footer.run))
 }
 
-/// Returns a name as code. Names have no backticks.
+/// Returns a name as code.
 fn code(name: &str) -> String {
-    format!("`{}`", markdown(name))
+    // Ids of applications may have backticks; other names have none.
+    format!("`{}`", markdown(&name.replace('`', "'")))
 }
 
 /// Returns the title in a line; none if the line has no letter and no digit.

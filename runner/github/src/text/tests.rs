@@ -1,12 +1,12 @@
 //! Composes pull requests from hostile texts. Each vector is seen by the detector before it is disarmed.
 
-use platform_core::id::{AccountId, AgentId, RunId};
+use platform_core::id::{AccountId, AgentId, ExternalId, ProposalId, RunId};
 use proptest::{collection::vec, prelude::*, sample::select};
 use runner_git::{SecretScan, TextKind, disarm};
 
 use super::{
-    AgentText, CommentText, HoldsSecret, MAX_BODY, MAX_SOURCE, MAX_TITLE, PullRequestText, RunFooter,
-    markdown,
+    AgentText, CommentText, HoldsSecret, MAX_BODY, MAX_SOURCE, MAX_TITLE, ProposalText, PullRequestText,
+    RunFooter, markdown,
     triggers::{
         Trigger::{
             self, Alert, Closing, Command, Footnote, FrontMatter, Html, Image, Mention, Reference,
@@ -15,6 +15,30 @@ use super::{
         triggers,
     },
 };
+
+#[test]
+fn a_proposal_says_what_it_does_and_no_more() {
+    let [principal, id] = ["ann@`@octocat", "ap-00000000000000a1"];
+    let (principal, id) = (ExternalId::parse(principal).unwrap(), ProposalId::parse(id).unwrap());
+    let proposal = ProposalText {
+        kind: "skill",
+        name: "greet",
+        path: "skills/greet/SKILL.md",
+        principal: &principal,
+        id: &id,
+        text: "# Greet\n\nAsk @octocat, fixes #1.\n```\n",
+    };
+    let text = PullRequestText::of_proposal(&proposal, &SecretScan::default()).unwrap();
+    assert_eq!(text.title(), "Add skill greet");
+    assert!(triggers(text.body()).is_empty(), "{}", text.body());
+    for words in ["> ", "`skills/greet/SKILL.md`", "`ap-00000000000000a1`", "`sluice reload`"] {
+        assert!(text.body().contains(words), "{words}: {}", text.body());
+    }
+    let token = ["gh", "p_"].concat() + &"a1B2".repeat(9);
+    let refused =
+        PullRequestText::of_proposal(&ProposalText { text: &token, ..proposal }, &SecretScan::default());
+    assert!(refused.is_err());
+}
 
 /// Texts that have an effect at GitHub, and the effect.
 const VECTORS: [(Trigger, &str); 67] = [
