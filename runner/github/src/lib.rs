@@ -32,7 +32,7 @@ pub use self::{
     issue_answers::{Issue, IssueComment, IssueSummary, PullRequestDetails},
     issues::{IssueFilter, Issues},
     permission::Permission,
-    pull_requests::{PullRequest, PullRequestOrder, PullRequestState, PullRequests},
+    pull_requests::{PullRequest, PullRequestFate, PullRequestOrder, PullRequestState, PullRequests},
     repository::{InvalidRepositoryName, RepositoryName},
     text::{AgentText, CommentText, HoldsSecret, ProposalText, PullRequestText, RunFooter},
 };

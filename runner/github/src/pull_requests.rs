@@ -56,6 +56,17 @@ pub enum PullRequestState {
     Ready,
 }
 
+/// What became of a pull request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullRequestFate {
+    /// It is open.
+    Open,
+    /// Its commits are in its base.
+    Merged,
+    /// It was closed without them.
+    Closed,
+}
+
 /// Maker of pull requests.
 #[derive(Debug, Clone)]
 pub struct PullRequests {
@@ -73,6 +84,14 @@ struct PullRequestBody {
     base: BranchBody,
     #[serde(default)]
     labels: Vec<LabelBody>,
+}
+
+/// State of a pull request, as the API has it.
+#[derive(Deserialize)]
+struct FateBody {
+    state: String,
+    #[serde(default)]
+    merged: bool,
 }
 
 /// End of a pull request, as the API has it.
@@ -114,32 +133,86 @@ impl PullRequests {
     /// # Errors
     /// If GitHub does not answer or refuses, or the credential for the repository is missing.
     pub async fn ensure(&self, order: &PullRequestOrder) -> Result<PullRequest, Error> {
-        match self.try_ensure(order).await {
-            // The App's token was revoked before its end.
+        self.retry(&order.repository, async || self.try_ensure(order).await).await
+    }
+
+    /// Returns the pull request of the order's branch as [`Self::ensure`] does; also one that was merged or closed. So a
+    /// branch has one for ever.
+    ///
+    /// # Errors
+    /// As [`Self::ensure`].
+    pub async fn ensure_once(&self, order: &PullRequestOrder) -> Result<PullRequest, Error> {
+        let known = self.retry(&order.repository, async || self.find_any(order).await).await?;
+        match known {
+            Some(known) => Ok(known),
+            None => self.ensure(order).await,
+        }
+    }
+
+    /// Returns what became of the pull request `number` of a repository. Cancel safe.
+    ///
+    /// # Errors
+    /// As [`Self::ensure`].
+    pub async fn fate(&self, repository: &RepositoryName, number: u64) -> Result<PullRequestFate, Error> {
+        self.retry(repository, async || self.try_fate(repository, number).await).await
+    }
+
+    /// Tries once more if the App's token was revoked before its end.
+    async fn retry<T>(
+        &self,
+        repository: &RepositoryName,
+        attempt: impl AsyncFn() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match attempt().await {
             Err(error)
                 if error.is_unauthenticated()
-                    && self.credentials.forget(&order.repository, Permission::Push).await =>
+                    && self.credentials.forget(repository, Permission::Push).await =>
             {
-                self.try_ensure(order).await
+                attempt().await
             }
             result => result,
         }
     }
 
-    async fn try_ensure(&self, order: &PullRequestOrder) -> Result<PullRequest, Error> {
+    async fn try_fate(&self, repository: &RepositoryName, number: u64) -> Result<PullRequestFate, Error> {
+        let token = self.credentials.for_pull_request(repository).await?.token;
+        let call = ApiCall {
+            action: "read the pull request",
+            method: Method::GET,
+            path: format!("{}/pulls/{number}", repository.api_path()),
+            bearer: &token,
+            body: None,
+            redirects: Redirects::Follow,
+        };
+        let FateBody { state, merged } = self.credentials.client().call(&call).await?;
+        Ok(match (merged, state.as_str()) {
+            (true, _) => PullRequestFate::Merged,
+            (false, "closed") => PullRequestFate::Closed,
+            (false, _) => PullRequestFate::Open,
+        })
+    }
+
+    async fn find_any(&self, order: &PullRequestOrder) -> Result<Option<PullRequest>, Error> {
+        let attempt = self.attempt(order).await?;
+        Ok(attempt.find("all").await?.map(|found| attempt.shown(&found)))
+    }
+
+    async fn attempt<'o>(&'o self, order: &'o PullRequestOrder) -> Result<OrderAttempt<'o>, Error> {
         let token = self.credentials.for_pull_request(&order.repository).await?.token;
-        let attempt = OrderAttempt { credentials: &self.credentials, order, token };
+        Ok(OrderAttempt { credentials: &self.credentials, order, token })
+    }
+
+    async fn try_ensure(&self, order: &PullRequestOrder) -> Result<PullRequest, Error> {
+        let attempt = self.attempt(order).await?;
         let found = attempt.find_or_create().await?;
         attempt.add_labels(&found).await;
-        let state = if found.draft { PullRequestState::Draft } else { PullRequestState::Ready };
-        let url = attempt.web_address(&found);
-        Ok(PullRequest { number: found.number, url, state })
+        Ok(attempt.shown(&found))
     }
 }
 
 impl OrderAttempt<'_> {
     async fn find_or_create(&self) -> Result<PullRequestBody, Error> {
-        if let Some(found) = self.find().await? {
+        if let Some(found) = self.find("open").await? {
             return Ok(found);
         }
         let created = match self.create(PullRequestState::Draft).await {
@@ -148,15 +221,15 @@ impl OrderAttempt<'_> {
         };
         match created {
             // Another process was faster, or an earlier attempt lost its answer.
-            Err(error) if error.is_existing() => self.find().await?.ok_or(error),
+            Err(error) if error.is_existing() => self.find("open").await?.ok_or(error),
             created => created,
         }
     }
 
-    /// Returns the open pull request of the branch; that into the wanted base, if there are several.
-    async fn find(&self) -> Result<Option<PullRequestBody>, Error> {
+    /// Returns the pull request of the branch in a state of the API; that into the wanted base, if there are several.
+    async fn find(&self, state: &str) -> Result<Option<PullRequestBody>, Error> {
         let PullRequestOrder { repository, head, base, .. } = self.order;
-        let query = format!("state=open&per_page=30&head={}:{head}", repository.owner());
+        let query = format!("state={state}&per_page=30&head={}:{head}", repository.owner());
         let path = format!("{}/pulls?{query}", repository.api_path());
         let call = self.call("look for the pull request", Method::GET, path, None);
         let mut found: Vec<PullRequestBody> = self.credentials.client().call(&call).await?;
@@ -167,6 +240,11 @@ impl OrderAttempt<'_> {
             Some(wanted) => Some(found.swap_remove(wanted)),
             None => found.into_iter().next(),
         })
+    }
+
+    fn shown(&self, found: &PullRequestBody) -> PullRequest {
+        let state = if found.draft { PullRequestState::Draft } else { PullRequestState::Ready };
+        PullRequest { number: found.number, url: self.web_address(found), state }
     }
 
     async fn create(&self, state: PullRequestState) -> Result<PullRequestBody, Error> {

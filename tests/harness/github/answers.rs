@@ -107,7 +107,8 @@ impl DoubleState {
     fn find(&self, asked: &Asked) -> GitHubAnswer {
         // A filter without an owner is ignored.
         let head = asked.parameter("head").and_then(|head| head.split_once(':')).map(|(_, branch)| branch);
-        let found = self.pulls.open(head);
+        let is_open = asked.parameter("state") != Some("all");
+        let found = if is_open { self.pulls.open(head) } else { self.pulls.all(head) };
         let shown = found.into_iter().map(|number| self.pulls.show(number, &self.web_address(asked)));
         GitHubAnswer::new(200, shown.collect())
     }

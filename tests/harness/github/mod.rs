@@ -176,6 +176,11 @@ impl GitHubDouble {
         self.lock().issues.stored.clone()
     }
 
+    /// Merges the pull request of a branch.
+    pub fn merge_pull(&self, head: &str) {
+        self.lock().pulls.merge(head);
+    }
+
     /// Closes every pull request.
     pub fn close_pulls(&self) {
         self.lock().pulls.close_all();

@@ -33,6 +33,8 @@ pub enum PullMark {
     Draft,
     /// Closed, or merged.
     Closed,
+    /// Merged.
+    Merged,
     /// Branch of a fork.
     FromFork,
 }
@@ -63,6 +65,19 @@ impl Pulls {
         self.stored.iter_mut().for_each(|pull| pull.marks.push(PullMark::Closed));
     }
 
+    /// Merges the pull request of a branch.
+    pub(super) fn merge(&mut self, head: &str) {
+        let own = self.stored.iter_mut().filter(|pull| pull.head == head);
+        own.for_each(|pull| pull.marks.extend([PullMark::Closed, PullMark::Merged]));
+    }
+
+    /// Returns the numbers of all pull requests of a branch.
+    pub(super) fn all(&self, head: Option<&str>) -> Vec<usize> {
+        let numbered = (1..).zip(&self.stored);
+        let found = numbered.filter(|(_, pull)| head.is_none_or(|head| pull.head == head));
+        found.map(|(number, _)| number).collect()
+    }
+
     /// Returns the numbers of the open pull requests of a branch, or of all branches.
     pub(super) fn open(&self, head: Option<&str>) -> Vec<usize> {
         let is_open = |pull: &StoredPull| !pull.has(PullMark::Closed);
@@ -83,6 +98,7 @@ impl Pulls {
             "html_url": self.web_address.clone().unwrap_or(address),
             "state": if pull.has(PullMark::Closed) { "closed" } else { "open" },
             "draft": pull.has(PullMark::Draft),
+            "merged": pull.has(PullMark::Merged),
             "title": pull.title,
             "body": pull.body,
             "user": example("user"),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use platform_runtime::retry::Transient as _;
-use runner_github::{CredentialSource, Error, PullRequest, PullRequestState, PullRequests};
+use runner_github::{CredentialSource, Error, PullRequest, PullRequestFate, PullRequestState, PullRequests};
 
 use crate::{
     double::{GitHubFault, GitHubRoute, PullMark, StoredPull},
@@ -44,6 +44,24 @@ async fn a_pull_request_is_made_once() {
     let routes: Vec<_> = world.github.exchanges().iter().map(|exchange| exchange.route).collect();
     let [find, make, label] = [GitHubRoute::FindPulls, GitHubRoute::MakePull, GitHubRoute::Label].map(Some);
     assert_eq!(routes, [find, make, label, find], "labels that are there are not added again");
+}
+
+/// A branch of its own has one pull request, whatever became of it.
+#[tokio::test]
+async fn a_pull_request_that_ended_is_found() {
+    let world = World::start().await;
+    let pulls = world.pull_requests();
+    let order = world.order();
+    let made = pulls.ensure_once(&order).await.unwrap();
+    let fate = async || pulls.fate(&order.repository, made.number).await.unwrap();
+    assert_eq!(fate().await, PullRequestFate::Open);
+    world.github.close_pulls();
+    assert_eq!(fate().await, PullRequestFate::Closed);
+    assert_eq!(pulls.ensure_once(&order).await.unwrap(), made);
+    world.github.merge_pull(order.head.as_str());
+    assert_eq!(fate().await, PullRequestFate::Merged);
+    assert_eq!(pulls.ensure_once(&order).await.unwrap(), made);
+    assert_eq!(world.github.pulls().len(), 1);
 }
 
 #[tokio::test]
