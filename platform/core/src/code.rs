@@ -276,6 +276,8 @@ codes! {
     GatewayAgentChanged: TryAgain "gateway_agent_changed" 409;
     GatewayAgentFixed: Usage "gateway_agent_fixed" 409;
     GatewayAgentsExhausted: Usage "gateway_agents_exhausted" 409;
+    AgentsRepositoryMissing: Usage "agents_repository_missing" 409;
+    ProposalsExhausted: Usage "proposals_exhausted" 409;
     GatewayMisused: Usage "gateway_failed" 409 "gateway_refused";
     GatewayRefused: Failure "gateway_failed" 409 "gateway_refused";
     GatewayUnavailable: Unavailable "gateway_failed" 503 "gateway_unavailable";

@@ -9,7 +9,7 @@ use tidy::{
 };
 
 /// The crates of this repository that each crate, by its directory, may depend on.
-const BELOW: [(&str, &[&str]); 33] = [
+const BELOW: [(&str, &[&str]); 34] = [
     ("platform/core", &[]),
     ("platform/runtime", &["platform-core"]),
     ("platform/outbound", &["platform-core", "platform-runtime"]),
@@ -84,6 +84,18 @@ const BELOW: [(&str, &[&str]); 33] = [
     ),
     ("runner/engine", &BELOW_ENGINE),
     (
+        "runner/proposals",
+        &[
+            "platform-core",
+            "platform-runtime",
+            "runner-engine",
+            "runner-git",
+            "runner-github",
+            "runner-model",
+            "runner-store",
+        ],
+    ),
+    (
         "runner/billing",
         &[
             "platform-core",
@@ -109,6 +121,7 @@ const BELOW: [(&str, &[&str]); 33] = [
             "runner-files",
             "runner-gateways",
             "runner-model",
+            "runner-proposals",
             "runner-repos",
             "runner-store",
             "runner-telemetry",
@@ -164,7 +177,7 @@ const BELOW_ENGINE: [&str; 15] = [
 ];
 
 /// Crates below the command line: all of the control plane.
-const BELOW_CLI: [&str; 21] = [
+const BELOW_CLI: [&str; 22] = [
     "platform-core",
     "platform-outbound",
     "platform-runtime",
@@ -183,6 +196,7 @@ const BELOW_CLI: [&str; 21] = [
     "runner-connections",
     "runner-tools",
     "runner-engine",
+    "runner-proposals",
     "runner-billing",
     "runner-audit",
     "runner-api",

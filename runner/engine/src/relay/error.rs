@@ -130,7 +130,8 @@ impl RelayError {
     }
 
     /// Returns the delay that GitHub asks for before another try.
-    pub(super) const fn retry_after(&self) -> Option<Duration> {
+    #[must_use]
+    pub const fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::GitHub(error) => error.retry_after(),
             _ => None,

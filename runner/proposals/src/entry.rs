@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 ///
 /// # Errors
 /// A setting with a name or value that TOML has no form for, in words.
-pub(super) fn entry_text(agent: &AgentId, settings: &Map<String, Value>) -> Result<String, InvalidValue> {
+pub fn entry_text(agent: &AgentId, settings: &Map<String, Value>) -> Result<String, InvalidValue> {
     let mut text = format!("[agents.\"{agent}\"]\n");
     for (key, value) in settings {
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';
@@ -41,7 +41,8 @@ fn literal(value: &Value) -> Result<String, InvalidValue> {
 }
 
 /// Returns the file's text with the entry: in place of the agent's, else at the end; and whether there was one.
-pub(super) fn with_entry(file: &str, agent: &AgentId, entry: &str) -> (String, bool) {
+#[must_use]
+pub fn with_entry(file: &str, agent: &AgentId, entry: &str) -> (String, bool) {
     let Some((start, end)) = find_entry(file, agent) else {
         let gap = match file {
             "" => "",
@@ -52,6 +53,11 @@ pub(super) fn with_entry(file: &str, agent: &AgentId, entry: &str) -> (String, b
     };
     let gap = if end < file.len() { "\n" } else { "" };
     (format!("{}{entry}{gap}{}", &file[..start], &file[end..]), true)
+}
+
+/// Returns whether the file's entry of the agent is this one.
+pub(crate) fn has_entry(file: &str, agent: &AgentId, entry: &str) -> bool {
+    find_entry(file, agent).is_some_and(|(start, end)| file[start..end].trim_end() == entry.trim_end())
 }
 
 /// Returns where the agent's entry begins, and where that of the next section begins, or the comments before it.

@@ -1,0 +1,283 @@
+//! Brings proposals to their pull requests. Each step is stored before the next one begins, and may be repeated.
+
+use std::{path::Path, time::Duration};
+
+use platform_core::{
+    id::ProposalId,
+    limit::{ByteSize, Millis},
+};
+use platform_runtime::report;
+use runner_engine::relay::{AcceptedWork, PullRequest, Publish};
+use runner_git::{
+    FileAt, FileChange, Git, Mirror, PushOrder, PushOutcome, Quarantine, RelayPolicy, RelayVerdict,
+    RemoteFailure, SecretScan, WorkBounds,
+};
+use runner_github::{
+    Permission, ProposalText, PullRequestOrder, PullRequestText, PullRequests, RepositoryName,
+};
+use runner_model::failpoint::Point;
+use runner_store::{AccountScope, StoredProposal};
+
+use crate::{
+    Proposals,
+    directory::ProposalDir,
+    draft::unified_diff,
+    error::ProposalError,
+    record::{Proposal, ProposalState},
+};
+
+/// First delay before a step that failed is tried again.
+const FIRST_DELAY: Duration = Duration::from_secs(5);
+/// Longest delay before a step that failed is tried again.
+const LONGEST_DELAY: Duration = Duration::from_secs(600);
+/// Most tries of a step: about a day.
+const MAX_TRIES: u32 = 150;
+/// Time after which a step that was interrupted is taken by another process.
+const INTERRUPTED: Millis = Millis::seconds(30);
+/// Largest file that is changed, as the largest configuration file that is read.
+pub(crate) const MAX_FILE: ByteSize = ByteSize::mib(4);
+/// Milliseconds of a second.
+const SECOND: i64 = 1000;
+
+/// Proposal that this process works on.
+pub(crate) struct OpenProposal {
+    pub(crate) proposal: Proposal,
+    pub(crate) dir: ProposalDir,
+    stored: StoredProposal,
+}
+
+impl Proposals {
+    /// Continues a proposal to its pull request, or looks for its end. One that fails for a while is then due again.
+    /// Dropping the future leaves it where it is.
+    ///
+    /// # Errors
+    /// [`ProposalError::Busy`] while another process continues it, and if the store fails.
+    pub async fn advance(&self, id: &ProposalId) -> Result<Proposal, ProposalError> {
+        let dir = self.make_dir(id)?;
+        let busy = || ProposalError::Busy { id: id.clone() };
+        let _lock = dir.lock()?.ok_or_else(busy)?;
+        // What another process did before the lock was free counts.
+        let stored = self.store.proposal(id, &AccountScope::All).await?;
+        let stored = stored.ok_or_else(|| ProposalError::Unknown { id: id.clone() })?;
+        let mut open = OpenProposal { proposal: Proposal::read(&stored)?, dir, stored };
+        if matches!(open.proposal.record.state, ProposalState::Proposed { .. }) {
+            self.look(&mut open).await?;
+        }
+        while open.proposal.record.state.is_pending() {
+            let step = self.step(&mut open).await;
+            match step {
+                Ok(state) => {
+                    reach(&state);
+                    self.change(&mut open, state).await?;
+                }
+                Err(error) if error.is_transient() && open.proposal.record.tries < MAX_TRIES => {
+                    self.postpone(&mut open, &error).await?;
+                    return Ok(open.proposal);
+                }
+                Err(error) if error.is_of_store() => return Err(error),
+                Err(error) => {
+                    self.change(&mut open, ProposalState::Failed { reason: report::chain(&error) }).await?;
+                }
+            }
+        }
+        if !open.proposal.record.state.needs_commit() {
+            open.dir.remove()?;
+        }
+        Ok(open.proposal)
+    }
+
+    async fn step(&self, open: &mut OpenProposal) -> Result<ProposalState, ProposalError> {
+        match open.proposal.record.state.clone() {
+            ProposalState::Committed { work } => self.push(open, work).await,
+            ProposalState::Pushed { work: _ } => self.publish(open).await,
+            _ => {
+                Point::ProposalTaken.reach();
+                self.commit(open).await
+            }
+        }
+    }
+
+    /// Stores the next state of a proposal.
+    pub(crate) async fn change(
+        &self,
+        open: &mut OpenProposal,
+        state: ProposalState,
+    ) -> Result<(), ProposalError> {
+        let record = &mut open.proposal.record;
+        debug_assert!(record.state.leads_to(&state), "{:?} to {state:?}", record.state);
+        let due_in = match &state {
+            state if state.is_final() => None,
+            ProposalState::Proposed { .. } => Some(crate::watch::LOOK_INTERVAL),
+            _ => Some(INTERRUPTED),
+        };
+        *record = crate::ProposalRecord { state, tries: 0, fault: None, ..record.clone() };
+        tracing::info!(proposal = %open.proposal.id, state = record.state.name(), "proposal continued");
+        self.store_record(open, due_in).await
+    }
+
+    /// Stores that a step has failed, and when it is tried again.
+    async fn postpone(&self, open: &mut OpenProposal, error: &ProposalError) -> Result<(), ProposalError> {
+        let record = &mut open.proposal.record;
+        // The tries are stored, so the delay follows from their number: another process may make the next one.
+        let doubled = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(record.tries));
+        let delay = doubled.min(LONGEST_DELAY).max(error.retry_after().unwrap_or_default());
+        let error = report::chain(error);
+        tracing::warn!(proposal = %open.proposal.id, state = record.state.name(), error, "proposal not continued yet; trying again");
+        record.tries += 1;
+        record.fault = Some(error);
+        self.store_record(open, Some(Millis(delay.as_millis().try_into().unwrap_or(u64::MAX)))).await
+    }
+
+    pub(crate) async fn store_record(
+        &self,
+        open: &mut OpenProposal,
+        due_in: Option<Millis>,
+    ) -> Result<(), ProposalError> {
+        let progress = open.proposal.record.progress(due_in);
+        let stored = self.store.change_proposal(&open.stored, &progress).await?;
+        open.stored = stored.ok_or_else(|| ProposalError::Busy { id: open.proposal.id.clone() })?;
+        Ok(())
+    }
+
+    /// Fetches the newest commits of the repository.
+    pub(crate) async fn fetch(&self, git: &Git, open: &OpenProposal) -> Result<Mirror, ProposalError> {
+        let order = &open.proposal.record.place.order;
+        let remote = self.relays.remote(order, Permission::Fetch, &open.dir.askpass()).await?;
+        Ok(self.relays.mirrors(git)?.refresh(&remote, &order.base).await?)
+    }
+
+    /// Makes the commit on top of the newest one of the base branch, and judges it.
+    async fn commit(&self, open: &mut OpenProposal) -> Result<ProposalState, ProposalError> {
+        let git = self.relays.git()?;
+        let mirror = self.fetch(&git, open).await?;
+        let Proposal { content, record, created, .. } = &mut open.proposal;
+        let path = &record.place.path;
+        let refused = |objection: String| Ok(ProposalState::Refused { objections: vec![objection] });
+        let start = mirror.base_tip(&record.place.order.base).await?;
+        let before = match (mirror.file(&start, path, MAX_FILE).await?, content.agent()) {
+            (FileAt::Text(text), _) => text,
+            (FileAt::Missing, None) => String::new(),
+            (FileAt::Missing, Some(_)) => {
+                return refused(format!("the repository has no file {path}: see `agents_repository.configuration`"));
+            }
+            (FileAt::Other, _) => return refused(format!("{path} is no file with a text of at most {MAX_FILE}")),
+        };
+        if content.is_in(&before) {
+            return refused(format!("{path} has it already"));
+        }
+        let after = content.applied_to(&before);
+        let problems = content.agent().map(|agent| self.reader.problems(Path::new(path), agent, &before, &after));
+        if let Some(objections) = problems.filter(|problems| !problems.is_empty()) {
+            return Ok(ProposalState::Refused { objections });
+        }
+        let message = format!("Add {} {}", content.kind().title(), content.name());
+        let change = FileChange {
+            path,
+            text: &after,
+            message: &message,
+            author: &self.relays.author()?,
+            time: u64::try_from(created.0 / SECOND).unwrap_or_default(),
+        };
+        let quarantine = Quarantine::create(&git, &open.dir.quarantine()).await?;
+        quarantine.commit_file(&mirror, &start, &change).await?;
+        let verdict = quarantine.judge(&policy()).await?;
+        record.diff = Some(unified_diff(&before, &after, path));
+        Ok(match verdict {
+            RelayVerdict::Accepted(work) => ProposalState::Committed { work },
+            RelayVerdict::Refused(objections) => {
+                ProposalState::Refused { objections: objections.iter().map(ToString::to_string).collect() }
+            }
+        })
+    }
+
+    /// Pushes the commit, or has it made anew if its base has moved on.
+    async fn push(&self, open: &OpenProposal, work: AcceptedWork) -> Result<ProposalState, ProposalError> {
+        let order = &open.proposal.record.place.order;
+        let git = self.relays.git()?;
+        let mirror = self.fetch(&git, open).await?;
+        let is_newest = mirror.base_tip(&order.base).await? == *work.start();
+        match mirror.sandbox_tip(&order.branch).await? {
+            Some(tip) if tip == *work.tip() => return Ok(ProposalState::Pushed { work }),
+            None if is_newest && open.dir.quarantine().is_dir() => {}
+            None => return Ok(ProposalState::Queued),
+            Some(_) => return Ok(moved()),
+        }
+        let quarantine = Quarantine::open(&git, &open.dir.quarantine())?;
+        let remote = self.relays.remote(order, Permission::Push, &open.dir.askpass()).await?;
+        let push = PushOrder::new(&work, order.branch.clone(), None);
+        match quarantine.push(&remote, &push).await? {
+            PushOutcome::Pushed | PushOutcome::AlreadyThere => Ok(ProposalState::Pushed { work }),
+            PushOutcome::BranchMoved { .. } => Ok(moved()),
+            PushOutcome::Failed(failure @ RemoteFailure::Unreachable { retry: true, .. }) => {
+                Err(runner_git::Error::from(failure).into())
+            }
+            PushOutcome::Failed(failure) => Ok(ProposalState::Failed { reason: failure.to_string() }),
+        }
+    }
+
+    /// Makes the pull request, where there are any.
+    async fn publish(&self, open: &OpenProposal) -> Result<ProposalState, ProposalError> {
+        let Proposal { id, principal, content, record, .. } = &open.proposal;
+        let order = &record.place.order;
+        if order.publish == Publish::Branch {
+            return Ok(ProposalState::Proposed { pull_request: None });
+        }
+        let text = ProposalText {
+            kind: content.kind().title(),
+            name: content.name(),
+            path: &record.place.path,
+            principal,
+            id,
+            text: content.text(),
+        };
+        let text = match PullRequestText::of_proposal(&text, &SecretScan::default()) {
+            Ok(text) => text,
+            // It was judged before, by an earlier program perhaps.
+            Err(found) => return Ok(ProposalState::Failed { reason: found.to_string() }),
+        };
+        let order = PullRequestOrder {
+            repository: RepositoryName::of(&order.url)?,
+            head: order.branch.clone(),
+            base: order.base.clone(),
+            text,
+            labels: self.relays.settings().labels.clone(),
+        };
+        let pulls = PullRequests::new(self.relays.github().source()?);
+        let runner_github::PullRequest { number, url, .. } = pulls.ensure_once(&order).await?;
+        Ok(ProposalState::Proposed { pull_request: Some(PullRequest { number, url }) })
+    }
+}
+
+impl OpenProposal {
+    /// Returns the age that the proposal had at its last change.
+    pub(crate) fn age(&self) -> Duration {
+        self.stored.created.until(self.stored.changed)
+    }
+}
+
+impl ProposalError {
+    const fn is_of_store(&self) -> bool {
+        matches!(self, Self::Relay(runner_engine::relay::RelayError::Store(_)) | Self::Busy { .. })
+    }
+}
+
+/// Returns the state of a proposal whose branch has commits of others.
+fn moved() -> ProposalState {
+    ProposalState::Failed { reason: "its branch has other commits: propose it again".to_owned() }
+}
+
+/// Returns the rules of a proposal's commit: those of agents' commits, for one file.
+fn policy() -> RelayPolicy {
+    let bounds = WorkBounds { commits: 1, files: 1, file: MAX_FILE, ..WorkBounds::default() };
+    RelayPolicy { bounds, ..RelayPolicy::default() }
+}
+
+/// Reaches the failpoint after the step to a state, which is not stored yet.
+fn reach(state: &ProposalState) {
+    match state {
+        ProposalState::Committed { .. } => Point::ProposalCommitted.reach(),
+        ProposalState::Pushed { .. } => Point::ProposalPushed.reach(),
+        ProposalState::Proposed { .. } => Point::ProposalMade.reach(),
+        _ => {}
+    }
+}
