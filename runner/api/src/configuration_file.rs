@@ -2,23 +2,18 @@
 
 use std::{fs, io, path::PathBuf};
 
-use platform_runtime::{
-    config::{ConfigErrors, Environment, Sources},
-    report,
-    settings::Settings,
-};
+use platform_runtime::{config::ConfigErrors, report, settings::Settings};
+use runner_proposals::SettingsReader;
 
 use crate::error::Error;
 
-/// Configuration file, with the other sources that a check of it needs.
+/// Configuration file, with the reader that checks it.
 #[derive(Debug)]
 pub struct ConfigurationFile {
     /// Path of the file, which need not exist.
     pub path: PathBuf,
-    /// Environment of this process.
-    pub environment: Environment,
-    /// Settings of the command line.
-    pub flags: Vec<String>,
+    /// Reader of such files, with the other sources of settings.
+    pub reader: SettingsReader,
 }
 
 impl ConfigurationFile {
@@ -32,8 +27,7 @@ impl ConfigurationFile {
 
     /// Reads the settings as they were with the text `text`.
     pub(crate) fn read(&self, text: &str) -> Result<Settings, ConfigErrors> {
-        let file = Some((self.path.clone(), text.to_owned()));
-        Settings::read(&Sources { file, environment: self.environment.clone(), flags: self.flags.clone() })
+        self.reader.read(&self.path, text)
     }
 
     /// Logs that the file cannot be read. Clients see no path.

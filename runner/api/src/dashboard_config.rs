@@ -27,6 +27,10 @@ struct DashboardView<'s> {
     trace_url: Option<&'s str>,
     /// Host of pull requests: an address of another host is not a link.
     github_host: &'s str,
+    /// True if agents can be proposed as pull requests.
+    proposes_agents: bool,
+    /// True if skills can be, too.
+    proposes_skills: bool,
     poll_seconds: PollView,
 }
 
@@ -49,6 +53,8 @@ pub(crate) async fn show(State(context): State<ApiContext>, request: Request) ->
         version: env!("CARGO_PKG_VERSION"),
         trace_url: settings.telemetry.trace_url.as_deref(),
         github_host: &settings.github.url.base.host,
+        proposes_agents: settings.agents_repository.is_some(),
+        proposes_skills: settings.agents_repository.as_ref().is_some_and(|it| it.skills.is_some()),
         poll_seconds: POLL_SECONDS,
     }))
 }

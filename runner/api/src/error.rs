@@ -26,6 +26,7 @@ use runner_engine::{
 };
 use runner_files::Unreadable;
 use runner_model::principal::PrincipalRole;
+use runner_proposals::NotProposed;
 use runner_repos as repos;
 use runner_store as store;
 use serde_json::{Value, json};
@@ -117,6 +118,9 @@ pub(super) enum Error {
     /// The gateway has too many agents.
     #[error("the gateway has {0} agents, and takes no more")]
     GatewayAgentsExhausted(u32),
+    /// The proposal is not stored.
+    #[error(transparent)]
+    NotProposed(NotProposed),
     /// The principal may not run the agent.
     #[error("the principal may not run {agent}")]
     Agent {
@@ -333,6 +337,7 @@ impl Coded for Error {
             Self::GatewayAgentChanged { .. } => Code::GatewayAgentChanged,
             Self::GatewayAgentFixed(_) => Code::GatewayAgentFixed,
             Self::GatewayAgentsExhausted(_) => Code::GatewayAgentsExhausted,
+            Self::NotProposed(error) => error.code(),
             Self::Agent { .. } => Code::AgentForbidden,
             Self::Limits => Code::LimitsExceeded,
             Self::Account { .. } => Code::AccountForbidden,

@@ -64,6 +64,7 @@ mod pages;
 mod paging;
 mod problem;
 mod problem_details;
+mod proposals;
 mod repos;
 mod rfc3339;
 mod routes;

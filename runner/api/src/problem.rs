@@ -217,6 +217,12 @@ problems! {
     GATEWAY_AGENTS_EXHAUSTED = GatewayAgentsExhausted:
         "the gateway has as many agents as it may have",
         "remove an agent that is not used";
+    AGENTS_REPOSITORY_MISSING = AgentsRepositoryMissing:
+        "the configuration names no repository for proposals, or no folder for skills; `detail` has the setting",
+        "set `agents_repository.url`, for skills also `agents_repository.skills`";
+    PROPOSALS_EXHAUSTED = ProposalsExhausted:
+        "the account has 20 open proposals",
+        "merge or close some of their pull requests";
     NOT_STORED = NotStored:
         "the change is active but not persisted: the data plane's disk is full, and a restart may lose it",
         "free the data plane's disk: until then a restart may lose the change";

@@ -44,7 +44,7 @@ use crate::{
     operation::{AnswerSpec, Operation},
     overview,
     own_host::require_own_host,
-    pages, repos,
+    pages, proposals, repos,
     runs::{self, RUNS, operations},
     session_link::{self, LINK},
     system, threads,
@@ -52,6 +52,7 @@ use crate::{
 };
 
 const METRICS: &str = "/metrics";
+const PROPOSALS: &str = "/api/v1/agents/proposals";
 
 /// The OpenAPI document of the table below.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| openapi::document(&table()));
@@ -156,6 +157,13 @@ fn service_routes() -> Vec<Route> {
             "/api/v1/agents/{agent}/behaviour/draft",
             Operator,
             post(agent_draft::draft_behaviour, agent_draft::draft_behaviour_operation()),
+        ),
+        guarded(PROPOSALS, Operator, post(proposals::propose, proposals::propose_operation())),
+        guarded(PROPOSALS, Viewer, get(proposals::list, proposals::list_operation())),
+        guarded(
+            "/api/v1/agents/proposals/{proposal}",
+            Viewer,
+            get(proposals::show, proposals::show_operation()),
         ),
         guarded("/api/v1/dashboard", Viewer, get(dashboard_config::show, dashboard_config::show_operation())),
         guarded("/api/v1/agents", Viewer, get(agents::list, agents::list_operation())),

@@ -7,7 +7,7 @@ use platform_core::{
     limit::{ByteSize, Millis},
 };
 use platform_runtime::report;
-use runner_engine::relay::{AcceptedWork, PullRequest, Publish};
+use runner_engine::relay::{AcceptedWork, Publish, PullRequest};
 use runner_git::{
     FileAt, FileChange, Git, Mirror, PushOrder, PushOutcome, Quarantine, RelayPolicy, RelayVerdict,
     RemoteFailure, SecretScan, WorkBounds,
@@ -158,15 +158,20 @@ impl Proposals {
             (FileAt::Text(text), _) => text,
             (FileAt::Missing, None) => String::new(),
             (FileAt::Missing, Some(_)) => {
-                return refused(format!("the repository has no file {path}: see `agents_repository.configuration`"));
+                return refused(format!(
+                    "the repository has no file {path}: see `agents_repository.configuration`"
+                ));
             }
-            (FileAt::Other, _) => return refused(format!("{path} is no file with a text of at most {MAX_FILE}")),
+            (FileAt::Other, _) => {
+                return refused(format!("{path} is no file with a text of at most {MAX_FILE}"));
+            }
         };
         if content.is_in(&before) {
             return refused(format!("{path} has it already"));
         }
         let after = content.applied_to(&before);
-        let problems = content.agent().map(|agent| self.reader.problems(Path::new(path), agent, &before, &after));
+        let problems =
+            content.agent().map(|agent| self.reader.problems(Path::new(path), agent, &before, &after));
         if let Some(objections) = problems.filter(|problems| !problems.is_empty()) {
             return Ok(ProposalState::Refused { objections });
         }

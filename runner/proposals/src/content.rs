@@ -106,7 +106,10 @@ impl SkillName {
             && !text.starts_with('-')
             && !text.ends_with('-');
         is_name.then(|| Self(text.to_owned())).ok_or_else(|| {
-            format!("expected 1 to {MAX_NAME} lower-case letters, digits and `-`, which is neither first nor last").into()
+            format!(
+                "expected 1 to {MAX_NAME} lower-case letters, digits and `-`, which is neither first nor last"
+            )
+            .into()
         })
     }
 
@@ -294,7 +297,9 @@ mod tests {
     #[test]
     fn a_text_is_what_people_read_and_no_secret() {
         let token = ["gh", "p_"].concat() + &"a1B2".repeat(9);
-        for text in ["", " \n", "a\u{202e}b", "a\u{1b}[2K", &format!("Use {token}"), &"x".repeat((256 << 10) + 1)] {
+        for text in
+            ["", " \n", "a\u{202e}b", "a\u{1b}[2K", &format!("Use {token}"), &"x".repeat((256 << 10) + 1)]
+        {
             let refused = ProposalContent::of_skill("greet", text.to_owned()).unwrap_err();
             assert_eq!(refused.field, "text", "{text:.20}");
         }
@@ -320,7 +325,10 @@ mod tests {
         let skill = ProposalContent::of_skill("greet", "# Hi\n".to_owned()).unwrap();
         for (content, before) in [
             (ProposalContent::of_agent(agent(), &own).unwrap(), "[api]\nx = 1\n"),
-            (ProposalContent::of_agent(agent(), &own).unwrap(), "[agents.'team:a']\nimage = 'b'\n\n\n[api]\n"),
+            (
+                ProposalContent::of_agent(agent(), &own).unwrap(),
+                "[agents.'team:a']\nimage = 'b'\n\n\n[api]\n",
+            ),
             (skill, ""),
         ] {
             assert!(!content.is_in(before), "{before}");

@@ -102,4 +102,3 @@ impl Coded for ProposalError {
         }
     }
 }
-

@@ -63,10 +63,6 @@ impl Proposals {
         github: &Arc<GitHubAccess>,
         reader: &SettingsReader,
     ) -> Self {
-        Self {
-            store: store.clone(),
-            relays: Relays::of(settings, store, github),
-            reader: reader.clone(),
-        }
+        Self { store: store.clone(), relays: Relays::of(settings, store, github), reader: reader.clone() }
     }
 }

@@ -90,11 +90,7 @@ impl ProposalPlace {
     ///
     /// # Errors
     /// If the settings name none, or one that cannot be used.
-    pub fn of(
-        id: &ProposalId,
-        content: &ProposalContent,
-        settings: &Settings,
-    ) -> Result<Self, NotProposed> {
+    pub fn of(id: &ProposalId, content: &ProposalContent, settings: &Settings) -> Result<Self, NotProposed> {
         let repository =
             settings.agents_repository.as_ref().ok_or(NotProposed::NoPlace { setting: "url" })?;
         let path = match content {

@@ -151,9 +151,9 @@ impl ProposalState {
     #[must_use]
     pub const fn pull_request(&self) -> Option<&PullRequest> {
         match self {
-            Self::Proposed { pull_request } | Self::Merged { pull_request } | Self::Closed { pull_request } => {
-                pull_request.as_ref()
-            }
+            Self::Proposed { pull_request }
+            | Self::Merged { pull_request }
+            | Self::Closed { pull_request } => pull_request.as_ref(),
             _ => None,
         }
     }

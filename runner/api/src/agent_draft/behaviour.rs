@@ -11,11 +11,11 @@ use axum::{
 use platform_core::{id::AgentId, invalid::InvalidValue};
 use runner_engine::agent_data::{MAX_BEHAVIOUR_FILE, read_behaviour_file};
 use runner_model::behaviour::BehaviourFile;
+use runner_proposals::unified_diff;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use utoipa::ToSchema;
 
-use super::unified_diff;
 use crate::{
     body::{ObjectId, read_json},
     context::ApiContext,

@@ -2,9 +2,8 @@
 //! copies it: nothing is written here.
 
 mod behaviour;
-mod entry;
 
-use std::{io, time::Duration};
+use std::io;
 
 use axum::{
     extract::{Request, State},
@@ -12,14 +11,12 @@ use axum::{
     response::Response,
 };
 use platform_core::id::AgentId;
-use platform_runtime::settings::Settings;
+use runner_proposals::{entry_text, unified_diff, with_entry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use similar::TextDiff;
 use utoipa::ToSchema;
 
 pub(crate) use self::behaviour::{draft_behaviour, draft_behaviour_operation};
-use self::entry::{entry_text, with_entry};
 use crate::{
     body::read_json,
     configuration_file::ConfigurationFile,
@@ -31,10 +28,6 @@ use crate::{
 
 /// Largest body.
 const MAX_BODY: usize = 64 << 10;
-/// Time after which a difference becomes coarser: texts without a common line would take seconds of a worker's thread.
-const DIFF_TIMEOUT: Duration = Duration::from_millis(200);
-/// Lines around a change in a difference.
-const CONTEXT_LINES: usize = 3;
 
 /// Agent to draft.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -92,37 +85,9 @@ impl ConfigurationFile {
     fn draft(&self, agent: &AgentId, toml: String) -> io::Result<DraftView> {
         let before = self.text()?;
         let (after, replaces) = with_entry(&before, agent, &toml);
-        let problems = self.problems(agent, &before, &after);
+        let problems = self.reader.problems(&self.path, agent, &before, &after);
         let name = self.path.display().to_string();
         let diff = problems.is_empty().then(|| unified_diff(&before, &after, &name));
         Ok(DraftView { toml, diff, file: Some(name), replaces, problems })
     }
-
-    /// Returns the mistakes of the file with the text `after`. Also checks that no other agent has changed.
-    fn problems(&self, agent: &AgentId, before: &str, after: &str) -> Vec<String> {
-        let settings = match self.read(after) {
-            Err(errors) => return errors.to_string().lines().map(str::to_owned).collect(),
-            Ok(settings) => settings,
-        };
-        let others = |settings: &Settings| -> Vec<_> {
-            settings.agents.keys().filter(|id| *id != agent).cloned().collect()
-        };
-        match self.read(before) {
-            Ok(earlier) if others(&earlier) != others(&settings) => {
-                vec!["the draft would change other agents: edit the file by hand".to_owned()]
-            }
-            _ => Vec::new(),
-        }
-    }
-}
-
-/// Returns the difference of two texts of the file `name`, in unified form.
-fn unified_diff(before: &str, after: &str, name: &str) -> String {
-    TextDiff::configure()
-        .timeout(DIFF_TIMEOUT)
-        .diff_lines(before, after)
-        .unified_diff()
-        .context_radius(CONTEXT_LINES)
-        .header(name, name)
-        .to_string()
 }

@@ -64,6 +64,14 @@ texts! {
     ConnectionProvider = pattern("^[a-z0-9][a-z0-9_-]{0,63}$");
     /// Scope of a credential at its provider, such as a repository.
     ConnectionScope = pattern("^[!-)+-~]{0,199}[!-~]$");
+    /// Id of a proposal.
+    ProposalId = pattern("^ap-[0-9a-f]{16}$");
+    /// Kind of a proposal.
+    ProposalKind = words(runner_proposals::ProposalKind::ALL.map(runner_proposals::ProposalKind::word));
+    /// State of a proposal.
+    ProposalState = words(runner_proposals::ProposalState::NAMES);
+    /// Name of a skill, and of its directory.
+    SkillName = pattern("^[a-z0-9]([a-z0-9-]{0,62}[a-z0-9])?$");
     /// Id of an agent: a family and a name.
     AgentId = pattern("^[a-z0-9][a-z0-9-]*:[a-z0-9][a-z0-9-]*$").max_length(Some(64));
     /// Name of a model, as the upstream knows it.

@@ -8,6 +8,7 @@ use platform_runtime::{
     settings::Settings,
 };
 use runner_engine::relay::GitHubAccess;
+use runner_proposals::SettingsReader;
 use runner_store::{Address, Bounds, Error as StoreError, HostIdentity, Store};
 
 use crate::{
@@ -81,6 +82,12 @@ impl Context {
     /// Returns GitHub, for the relays of runs.
     pub(super) fn github(&self) -> Arc<GitHubAccess> {
         Arc::new(GitHubAccess::new(&self.settings.github, self.github_token.clone()))
+    }
+
+    /// Returns the reader of texts that a configuration file could have.
+    pub(super) fn settings_reader(&self) -> SettingsReader {
+        let ConfigSources { environment, flags, .. } = &self.sources;
+        SettingsReader { environment: environment.clone(), flags: flags.clone() }
     }
 
     /// Returns Docker's command line program, for images.

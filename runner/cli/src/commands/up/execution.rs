@@ -12,9 +12,11 @@ use runner_engine::{
     agents::Catalog,
     current_settings::CurrentSettings,
     observer::Observer,
+    relay::GitHubAccess,
     worker::{self, AtEnd},
 };
 use runner_gateways::{agents, managed};
+use runner_proposals::{Proposals, SettingsReader, continue_proposals};
 use runner_repos::Refresher;
 use runner_store::{Error as StoreError, RunChanges, Store};
 use runner_telemetry::traces::{self, SpanQueue};
@@ -76,6 +78,8 @@ impl Execution<'_> {
             data_plane: DataPlane::at(&settings.proxy.control_socket()),
             settings: catalog.settings(),
             observer: observer.clone(),
+            github: Arc::clone(&github),
+            reader: context.settings_reader(),
         };
         observation.run_during(work, settings, Queues { export, hints }).await;
         result
@@ -119,13 +123,16 @@ struct Observation {
     data_plane: DataPlane,
     settings: CurrentSettings,
     observer: Observer,
+    github: Arc<GitHubAccess>,
+    reader: SettingsReader,
 }
 
 impl Observation {
     /// Runs `work`. Meanwhile exports spans, writes and reconciles receipts, keeps the floors of balances, reads the store
-    /// for metrics, monitors managed gateways and mirrored repositories, and gives gateways the agents that people made.
+    /// for metrics, monitors managed gateways and mirrored repositories, gives gateways the agents that people
+    /// made, and continues proposals.
     async fn run_during(&self, work: impl Future<Output = ()>, settings: &Settings, queues: Queues) {
-        let Self { store, data_plane, settings: current, observer } = self;
+        let Self { store, data_plane, settings: current, observer, github, reader } = self;
         let charged = Arc::<Notify>::default();
         let reconciliation = self.reconciliation(settings, queues.hints, Arc::clone(&charged));
         let receipts = JournalConsumer {
@@ -142,12 +149,14 @@ impl Observation {
             metrics: Arc::clone(&observer.metrics),
             charged,
         };
+        let proposals = continue_proposals(store, || Proposals::of(&current.get(), store, github, reader));
         tokio::select! {
             () = traces::export_during(queues.export, store, Some(data_plane), work) => {}
             () = observer.metrics.query_store(store) => {}
             () = Box::pin(managed::monitor(settings)) => {}
             never = Box::pin(agents::apply_changes(|| current.get(), store)) => match never {},
             () = Box::pin(runner_repos::monitor(settings)) => {}
+            never = Box::pin(proposals) => match never {},
             never = Box::pin(receipts.run()) => match never {},
             never = Box::pin(floors.run()) => match never {},
             never = Box::pin(reconciliation.run()) => match never {},

@@ -143,8 +143,7 @@ fn api_context(
 fn configuration_file(context: &Context) -> ConfigurationFile {
     ConfigurationFile {
         path: context.sources.configuration_path().to_owned(),
-        environment: context.sources.environment.clone(),
-        flags: context.sources.flags.clone(),
+        reader: context.settings_reader(),
     }
 }
 
