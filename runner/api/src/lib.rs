@@ -95,6 +95,7 @@ pub use self::{
     callbacks::Callbacks,
     configuration_file::ConfigurationFile,
     context::ApiContext,
+    proposals::ProposalView,
     routes::openapi_document,
     server::{Api, StartError},
     tls::{ReadIdentity, TlsError, TlsIdentity},

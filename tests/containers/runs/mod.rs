@@ -11,6 +11,7 @@ mod files;
 mod idempotency;
 mod mirrors;
 mod pricing;
+mod proposals;
 mod reaper;
 mod relay;
 mod starts;

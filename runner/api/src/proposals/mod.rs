@@ -21,9 +21,10 @@ use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
 
+pub use self::view::ProposalView;
 use self::{
     body::{MAX_BODY, ProposalBody, new_proposal_id},
-    view::{ProposalPageView, ProposalView},
+    view::ProposalPageView,
 };
 use crate::{
     body::{ObjectId, read_json, read_query, refuse_query},

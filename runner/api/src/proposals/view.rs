@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use crate::{caller::Caller, operation::schemas, rfc3339::rfc3339};
 
 /// Page of proposals.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ProposalPage)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ProposalPageView {
@@ -19,10 +19,10 @@ pub(super) struct ProposalPageView {
 }
 
 /// Proposal of an agent or a skill.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Proposal)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ProposalView {
+pub struct ProposalView {
     #[schema(value_type = schemas::ProposalId)]
     id: String,
     #[schema(value_type = schemas::AccountId)]
@@ -54,7 +54,7 @@ pub(super) struct ProposalView {
 }
 
 /// Pull request of a proposal.
-#[derive(Serialize, ToSchema)]
+#[derive(Debug, Serialize, ToSchema)]
 #[schema(as = ProposalPullRequest)]
 struct ProposalPullRequestView {
     /// Number in its repository.
@@ -64,10 +64,17 @@ struct ProposalPullRequestView {
 }
 
 impl ProposalView {
+    /// Shows a proposal to `caller`.
     pub(super) fn of(proposal: &Proposal, caller: &Caller) -> Self {
+        let view = Self::for_operators(proposal);
+        if caller.is_operator() { view } else { Self { diff: None, reason: None, ..view } }
+    }
+
+    /// Shows all of a proposal.
+    #[must_use]
+    pub fn for_operators(proposal: &Proposal) -> Self {
         let Proposal { id, account, principal, content, record, created } = proposal;
         let pull_request = record.state.pull_request().cloned();
-        let for_operators = |text: Option<String>| text.filter(|_| caller.is_operator());
         Self {
             id: id.to_string(),
             account: account.to_string(),
@@ -75,11 +82,11 @@ impl ProposalView {
             name: content.name().to_owned(),
             path: record.place.path.clone(),
             state: record.state.name(),
-            diff: for_operators(record.diff.clone()),
+            diff: record.diff.clone(),
             branch: record.place.order.branch.to_string(),
             pull_request: pull_request
                 .map(|PullRequest { number, url }| ProposalPullRequestView { number, url }),
-            reason: for_operators(record.state.reason().or_else(|| record.fault.clone())),
+            reason: record.state.reason().or_else(|| record.fault.clone()),
             created_by: principal.to_string(),
             created_at: rfc3339(*created),
         }

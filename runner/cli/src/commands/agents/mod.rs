@@ -2,6 +2,8 @@
 
 mod add;
 mod available;
+mod proposals;
+mod propose;
 
 use std::io::{self, Write};
 
@@ -22,6 +24,7 @@ Examples:
   sluice agents check                     check every agent of the configuration
   sluice agents ls --available            list the coding agents that ship
   sluice agents add claude-code           build the image of Claude Code, and add its entry
+  sluice agents propose skill greet SKILL.md  propose a skill as a pull request
 
 Exit codes of `check`: 1 a configured agent cannot run here, 69 Docker does not say whether one can")]
 pub(super) struct Arguments {
@@ -54,6 +57,26 @@ Examples:
   sluice agents add codex --packages golang,sqlite3 --force  build again, with these
   sluice agents add aider --print         print the entry, change and build nothing")]
     Add(add::AddArguments),
+    /// Propose an agent or a skill as a pull request of `[agents_repository]`
+    ///
+    /// `sluice up` commits it on the newest base, pushes a branch of its own and makes the pull request. This host's
+    /// configuration stays as it is: merged, the proposal takes effect with the next deployment or `sluice reload`.
+    #[command(after_help = "\
+Examples:
+  sluice agents propose agent team:reviewer --setting image=team/reviewer:1 --setting 'argv=[\"node\",\"/run.mjs\"]'
+  sluice agents propose gateway-agent team:bot --setting 'gateways=[\"main\"]' --setting gateway_agent=bot
+  sluice agents propose skill greet SKILL.md
+
+Exit codes: 2 it cannot be proposed, or `[agents_repository]` is not set")]
+    Propose(propose::ProposeArguments),
+    /// List proposals, or show one with its difference
+    #[command(after_help = "\
+Examples:
+  sluice agents proposals
+  sluice agents proposals ap-00c0ffee00c0ffee --json | jq -r '.pullRequest.url'
+
+Exit codes of one proposal: 1 it was refused or failed, or there is none, 75 its next step is pending")]
+    Proposals(proposals::ProposalsArguments),
 }
 
 impl Arguments {
@@ -67,9 +90,11 @@ impl Arguments {
 }
 
 pub(super) async fn agents(context: &Context, arguments: Arguments) -> Result<Exit, Error> {
+    let style = if arguments.json { Style::Json } else { Style::Text };
     let command = match arguments.command {
-        Some(Command::Add(add)) if arguments.json => return add::add(context, add, Style::Json).await,
-        Some(Command::Add(add)) => return add::add(context, add, Style::Text).await,
+        Some(Command::Add(add)) => return add::add(context, add, style).await,
+        Some(Command::Propose(order)) => return propose::propose(context, order, style).await,
+        Some(Command::Proposals(which)) => return proposals::proposals(context, which, style).await,
         Some(Command::Ls { available: true }) => return available::list(context, &arguments).await,
         command => command,
     };
