@@ -4,7 +4,7 @@ import { asks, walkStates } from "./states.mjs";
 
 const PAGES = [
   "/", "/sandbox", "/sandbox/failed", "/sandbox/failed?tab=events", "/sandbox/failed?tab=output", "/sandbox/failed?tab=timeline", "/chat", "/chat/talk", "/chat/never-was", "/approvals", "/accounts",
-  "/accounts/acct-7", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/gateways/coding",
+  "/accounts/acct-7", "/agents", "/agents/draft", "/agents/skill", "/agents/proposals", "/gateways", "/gateways/coding",
   "/gateways/coding/main", ...["behaviour", "sessions", "files"].map((tab) => `/gateways/coding/main?tab=${tab}`), "/system", "/sandbox/never-was",
 ];
 

@@ -4,7 +4,7 @@ import { elsewhere, ended, idle, order, origin, suite, tokens, until, Visit } fr
 
 const PAGES = [
   "/", "/?range=90d", "/sandbox", "/sandbox?state=failed", "/sandbox/done", "/chat", "/chat/thread-1", "/approvals", "/accounts", "/accounts/acct-7",
-  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/agents/skill", "/gateways", "/gateways/coding",
+  "/accounts/acct-7?tab=statement", "/accounts/acct-7?tab=receipts", "/agents", "/agents/draft", "/agents/skill", "/agents/proposals", "/gateways", "/gateways/coding",
   "/gateways/coding/main", ...["behaviour", "sessions", "files"].map((tab) => `/gateways/coding/main?tab=${tab}`), "/system", "/sandbox/never-was",
 ];
 const TABS = ["events", "output", "calls", "tools", "refusals", "receipts", "git", "timeline"];

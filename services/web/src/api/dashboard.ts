@@ -12,6 +12,8 @@ export const NO_SETTINGS: DashboardSettings = {
   version: null,
   traceUrl: null,
   githubHost: null,
+  proposesAgents: false,
+  proposesSkills: false,
   pollSeconds: { system: 10, gateways: 30, approvals: 5 },
 };
 

@@ -14,6 +14,7 @@ export const ROUTES: Route[] = [
   { path: "/agents", title: "Agents", nav: { label: "Agents", role: "viewer" }, load: () => import("./tools/agents") },
   { path: "/agents/draft", title: "Draft of an agent", load: () => import("./tools/agents/draft") },
   { path: "/agents/skill", title: "Draft of a skill", load: () => import("./tools/agents/skill") },
+  { path: "/agents/proposals", title: "Proposals", load: () => import("./tools/agents/proposals") },
   { path: "/gateways", title: "Gateways", nav: { label: "Gateways", role: "viewer" }, load: () => import("./tools/gateways") },
   { path: "/gateways/:gateway", title: "Gateway", load: () => import("./tools/studio/gateway") },
   { path: "/gateways/:gateway/:agent", title: "Agent", load: () => import("./tools/studio/agent") },

@@ -31,6 +31,7 @@ export default function Agents() {
         <h1>Agents</h1>
         {may("operator") && <Link to="/agents/draft">Draft a new agent</Link>}
         {may("operator") && <Link to="/agents/skill">Draft a skill</Link>}
+        <Link to="/agents/proposals">Proposals</Link>
         <div className="bar-line">
           <input
             id="agents-filter" type="search" aria-label="Filter by id or name" placeholder="Filter by id or name" value={filter.text}

@@ -1,6 +1,7 @@
 /** Draft of a skill: a text for one of an agent's behaviour files becomes a diff. Nothing is written. */
 import { useState } from "react";
 import { type Schemas, api } from "../../../api/client";
+import { useDashboard } from "../../../api/dashboard";
 import { useLoad } from "../../../api/useLoad";
 import { readDiff } from "../../../base/text/diff";
 import { AgentText } from "../../../components/AgentText";
@@ -8,6 +9,8 @@ import { CopyButton } from "../../../components/CopyButton";
 import { DiffLines } from "../../../components/DiffLines";
 import { FixText } from "../../../components/FixText";
 import { DraftPage } from "./DraftPage";
+import { Propose } from "./Propose";
+import { SKILL_NAME } from "./propose";
 import { useDraft } from "./useDraft";
 
 type FileName = Schemas["BehaviourFileName"];
@@ -18,8 +21,13 @@ const FILES: FileName[] = ["TOOLS.md", "AGENTS.md", "SOUL.md", "USER.md", "IDENT
 export default function Skill() {
   const agents = useLoad("agents", (signal) => api.get("/api/v1/agents", { signal }));
   const [fields, setFields] = useState<SkillFields>({ agent: "", file: "TOOLS.md", text: "" });
+  const { proposesSkills } = useDashboard();
   const { agent, file, text } = fields;
-  const request = () => api.post("/api/v1/agents/{agent}/behaviour/draft", { path: { agent: agent.trim() }, body: { file, text } });
+  // What is proposed is what was drafted, whatever the form has by then.
+  const request = async () => {
+    const options = { path: { agent: agent.trim() }, body: { file, text } };
+    return { draft: await api.post("/api/v1/agents/{agent}/behaviour/draft", options), text };
+  };
   const ids = agents.data?.agents.map((it) => it.agentId) ?? [];
   return (
     <DraftPage
@@ -27,7 +35,12 @@ export default function Skill() {
       hint="A skill is a text among the files that an agent finds in its workspace. The draft is shown, and nothing is changed."
       drafting={useDraft(request, () => "The draft is ready.")}
       fields={<Fields fields={fields} onChange={setFields} agents={ids} />}
-      show={(draft) => <Result draft={draft} />}
+      show={(drafted) => (
+        <>
+          <Result draft={drafted.draft} />
+          {proposesSkills && <ProposeSkill text={drafted.text} />}
+        </>
+      )}
     />
   );
 }
@@ -63,6 +76,19 @@ function Fields({ fields, onChange, agents }: { fields: SkillFields; onChange: (
         />
       </label>
     </div>
+  );
+}
+
+function ProposeSkill({ text }: { text: string }) {
+  const [name, setName] = useState("");
+  return (
+    <>
+      <label className="field">
+        <span>Name of a skill with this text, for a pull request</span>
+        <input value={name} pattern={SKILL_NAME} autoComplete="off" spellCheck={false} onChange={(event) => setName(event.target.value)} />
+      </label>
+      {name !== "" && <Propose key={`${name} ${text}`} order={{ kind: "skill", name, text }} />}
+    </>
   );
 }
 
