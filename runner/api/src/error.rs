@@ -120,7 +120,7 @@ pub(super) enum Error {
     GatewayAgentsExhausted(u32),
     /// The proposal is not stored.
     #[error(transparent)]
-    NotProposed(NotProposed),
+    NotProposed(Box<NotProposed>),
     /// The principal may not run the agent.
     #[error("the principal may not run {agent}")]
     Agent {

@@ -23,7 +23,7 @@ pub enum FileAt {
     Missing,
     /// A file with this text.
     Text(String),
-    /// Something that is no file with a text: a directory, a link, a submodule, bytes, or a larger file.
+    /// Anything else: a directory, a link, a submodule, bytes, or a larger file.
     Other,
 }
 
@@ -123,11 +123,9 @@ async fn list(command: GitCommand<'_>, commit: &ObjectId, path: &str) -> Result<
     let text = std::str::from_utf8(&output).or(Err(odd()))?;
     let Some((facts, _path)) = text.trim_end_matches('\0').split_once('\t') else { return Ok(None) };
     let mut facts = facts.split_ascii_whitespace();
-    let (Some(mode), Some(_kind), Some(id), Some(size)) =
-        (facts.next(), facts.next(), facts.next(), facts.next())
-    else {
-        return Err(odd());
-    };
+    let mode = facts.next().ok_or_else(odd)?.to_owned();
+    let id = facts.nth(1).ok_or_else(odd)?;
     let id = ObjectId::parse(id).map_err(Error::odd_id("ls-tree"))?;
-    Ok(Some(ListedEntry { mode: mode.to_owned(), id, size: size.parse().ok() }))
+    // A directory has no size.
+    Ok(Some(ListedEntry { mode, id, size: facts.next().and_then(|size| size.parse().ok()) }))
 }

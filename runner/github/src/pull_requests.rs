@@ -56,14 +56,14 @@ pub enum PullRequestState {
     Ready,
 }
 
-/// What became of a pull request.
+/// Fate of a pull request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PullRequestFate {
-    /// It is open.
+    /// People have not decided.
     Open,
-    /// Its commits are in its base.
+    /// The base has its commits.
     Merged,
-    /// It was closed without them.
+    /// Closed without them.
     Closed,
 }
 

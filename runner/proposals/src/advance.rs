@@ -1,50 +1,31 @@
 //! Brings proposals to their pull requests. Each step is stored before the next one begins, and may be repeated.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
-use platform_core::{
-    id::ProposalId,
-    limit::{ByteSize, Millis},
-};
+use platform_core::id::ProposalId;
 use platform_runtime::report;
 use runner_engine::relay::{AcceptedWork, Publish, PullRequest};
 use runner_git::{
-    FileAt, FileChange, Git, Mirror, PushOrder, PushOutcome, Quarantine, RelayPolicy, RelayVerdict,
-    RemoteFailure, SecretScan, WorkBounds,
+    FileAt, FileChange, PushOrder, PushOutcome, Quarantine, RelayPolicy, RelayVerdict, RemoteFailure,
+    SecretScan, WorkBounds,
 };
 use runner_github::{
     Permission, ProposalText, PullRequestOrder, PullRequestText, PullRequests, RepositoryName,
 };
 use runner_model::failpoint::Point;
-use runner_store::{AccountScope, StoredProposal};
 
 use crate::{
     Proposals,
-    directory::ProposalDir,
     draft::unified_diff,
     error::ProposalError,
+    open::{MAX_FILE, OpenProposal},
     record::{Proposal, ProposalState},
 };
 
-/// First delay before a step that failed is tried again.
-const FIRST_DELAY: Duration = Duration::from_secs(5);
-/// Longest delay before a step that failed is tried again.
-const LONGEST_DELAY: Duration = Duration::from_secs(600);
 /// Most tries of a step: about a day.
 const MAX_TRIES: u32 = 150;
-/// Time after which a step that was interrupted is taken by another process.
-const INTERRUPTED: Millis = Millis::seconds(30);
-/// Largest file that is changed, as the largest configuration file that is read.
-pub(crate) const MAX_FILE: ByteSize = ByteSize::mib(4);
 /// Milliseconds of a second.
 const SECOND: i64 = 1000;
-
-/// Proposal that this process works on.
-pub(crate) struct OpenProposal {
-    pub(crate) proposal: Proposal,
-    pub(crate) dir: ProposalDir,
-    stored: StoredProposal,
-}
 
 impl Proposals {
     /// Continues a proposal to its pull request, or looks for its end. One that fails for a while is then due again.
@@ -53,13 +34,7 @@ impl Proposals {
     /// # Errors
     /// [`ProposalError::Busy`] while another process continues it, and if the store fails.
     pub async fn advance(&self, id: &ProposalId) -> Result<Proposal, ProposalError> {
-        let dir = self.make_dir(id)?;
-        let busy = || ProposalError::Busy { id: id.clone() };
-        let _lock = dir.lock()?.ok_or_else(busy)?;
-        // What another process did before the lock was free counts.
-        let stored = self.store.proposal(id, &AccountScope::All).await?;
-        let stored = stored.ok_or_else(|| ProposalError::Unknown { id: id.clone() })?;
-        let mut open = OpenProposal { proposal: Proposal::read(&stored)?, dir, stored };
+        let (_lock, mut open) = self.open(id).await?;
         if matches!(open.proposal.record.state, ProposalState::Proposed { .. }) {
             self.look(&mut open).await?;
         }
@@ -95,55 +70,6 @@ impl Proposals {
                 self.commit(open).await
             }
         }
-    }
-
-    /// Stores the next state of a proposal.
-    pub(crate) async fn change(
-        &self,
-        open: &mut OpenProposal,
-        state: ProposalState,
-    ) -> Result<(), ProposalError> {
-        let record = &mut open.proposal.record;
-        debug_assert!(record.state.leads_to(&state), "{:?} to {state:?}", record.state);
-        let due_in = match &state {
-            state if state.is_final() => None,
-            ProposalState::Proposed { .. } => Some(crate::watch::LOOK_INTERVAL),
-            _ => Some(INTERRUPTED),
-        };
-        *record = crate::ProposalRecord { state, tries: 0, fault: None, ..record.clone() };
-        tracing::info!(proposal = %open.proposal.id, state = record.state.name(), "proposal continued");
-        self.store_record(open, due_in).await
-    }
-
-    /// Stores that a step has failed, and when it is tried again.
-    async fn postpone(&self, open: &mut OpenProposal, error: &ProposalError) -> Result<(), ProposalError> {
-        let record = &mut open.proposal.record;
-        // The tries are stored, so the delay follows from their number: another process may make the next one.
-        let doubled = FIRST_DELAY.saturating_mul(2_u32.saturating_pow(record.tries));
-        let delay = doubled.min(LONGEST_DELAY).max(error.retry_after().unwrap_or_default());
-        let error = report::chain(error);
-        tracing::warn!(proposal = %open.proposal.id, state = record.state.name(), error, "proposal not continued yet; trying again");
-        record.tries += 1;
-        record.fault = Some(error);
-        self.store_record(open, Some(Millis(delay.as_millis().try_into().unwrap_or(u64::MAX)))).await
-    }
-
-    pub(crate) async fn store_record(
-        &self,
-        open: &mut OpenProposal,
-        due_in: Option<Millis>,
-    ) -> Result<(), ProposalError> {
-        let progress = open.proposal.record.progress(due_in);
-        let stored = self.store.change_proposal(&open.stored, &progress).await?;
-        open.stored = stored.ok_or_else(|| ProposalError::Busy { id: open.proposal.id.clone() })?;
-        Ok(())
-    }
-
-    /// Fetches the newest commits of the repository.
-    pub(crate) async fn fetch(&self, git: &Git, open: &OpenProposal) -> Result<Mirror, ProposalError> {
-        let order = &open.proposal.record.place.order;
-        let remote = self.relays.remote(order, Permission::Fetch, &open.dir.askpass()).await?;
-        Ok(self.relays.mirrors(git)?.refresh(&remote, &order.base).await?)
     }
 
     /// Makes the commit on top of the newest one of the base branch, and judges it.
@@ -186,9 +112,12 @@ impl Proposals {
         let quarantine = Quarantine::create(&git, &open.dir.quarantine()).await?;
         quarantine.commit_file(&mirror, &start, &change).await?;
         let verdict = quarantine.judge(&policy()).await?;
-        record.diff = Some(unified_diff(&before, &after, path));
         Ok(match verdict {
-            RelayVerdict::Accepted(work) => ProposalState::Committed { work },
+            RelayVerdict::Accepted(work) => {
+                // Refused lines may hold a secret, and are not stored.
+                record.diff = Some(unified_diff(&before, &after, path));
+                ProposalState::Committed { work }
+            }
             RelayVerdict::Refused(objections) => {
                 ProposalState::Refused { objections: objections.iter().map(ToString::to_string).collect() }
             }
@@ -253,20 +182,7 @@ impl Proposals {
     }
 }
 
-impl OpenProposal {
-    /// Returns the age that the proposal had at its last change.
-    pub(crate) fn age(&self) -> Duration {
-        self.stored.created.until(self.stored.changed)
-    }
-}
-
-impl ProposalError {
-    const fn is_of_store(&self) -> bool {
-        matches!(self, Self::Relay(runner_engine::relay::RelayError::Store(_)) | Self::Busy { .. })
-    }
-}
-
-/// Returns the state of a proposal whose branch has commits of others.
+/// Returns the state of a proposal after its branch got commits of others.
 fn moved() -> ProposalState {
     ProposalState::Failed { reason: "its branch has other commits: propose it again".to_owned() }
 }

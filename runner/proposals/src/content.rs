@@ -1,17 +1,16 @@
 //! Defines what can be proposed, and checks it before anything of it is stored.
 
-use std::fmt;
-
 use platform_core::{id::AgentId, invalid::InvalidValue};
 use runner_git::SecretScan;
 use runner_model::behaviour::check_text;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::entry::{entry_text, has_entry, with_entry};
+use crate::{
+    entry::{entry_text, has_entry, with_entry},
+    skill_name::SkillName,
+};
 
-/// Most characters of a skill's name.
-const MAX_NAME: usize = 64;
 /// Setting by which an entry is that of a gateway's agent, and its value.
 const MODE: &str = "mode";
 const GATEWAY: &str = "gateway";
@@ -21,13 +20,13 @@ const GATEWAY: &str = "gateway";
 pub enum ProposalKind {
     /// Entry of an agent with a container for each run.
     Agent,
-    /// Entry of an agent whose runs are sessions of a gateway.
+    /// Entry of an agent with runs in sessions of a gateway.
     GatewayAgent,
     /// Skill: a text that agents read.
     Skill,
 }
 
-/// What is proposed.
+/// Content of a proposal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ProposalContent {
@@ -38,7 +37,7 @@ pub enum ProposalContent {
         /// Its entry, in TOML.
         entry: String,
     },
-    /// Entry of an agent whose runs are sessions of a gateway.
+    /// Entry of an agent with runs in sessions of a gateway.
     GatewayAgent {
         /// The agent.
         agent: AgentId,
@@ -53,11 +52,6 @@ pub enum ProposalContent {
         text: String,
     },
 }
-
-/// Name of a skill: lower-case letters, digits and `-`, so that it is one plain name of a directory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct SkillName(String);
 
 /// Part of a proposal that cannot be proposed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -94,52 +88,6 @@ impl ProposalKind {
     }
 }
 
-impl SkillName {
-    /// Reads a name.
-    ///
-    /// # Errors
-    /// If it is more than one plain name of a directory.
-    pub fn parse(text: &str) -> Result<Self, InvalidValue> {
-        let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        let is_name = (1..=MAX_NAME).contains(&text.len())
-            && text.bytes().all(is_plain)
-            && !text.starts_with('-')
-            && !text.ends_with('-');
-        is_name.then(|| Self(text.to_owned())).ok_or_else(|| {
-            format!(
-                "expected 1 to {MAX_NAME} lower-case letters, digits and `-`, which is neither first nor last"
-            )
-            .into()
-        })
-    }
-
-    /// Returns the name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for SkillName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl TryFrom<String> for SkillName {
-    type Error = InvalidValue;
-
-    fn try_from(text: String) -> Result<Self, InvalidValue> {
-        Self::parse(&text)
-    }
-}
-
-impl From<SkillName> for String {
-    fn from(name: SkillName) -> Self {
-        name.0
-    }
-}
-
 impl InvalidContent {
     fn new(field: &'static str, problem: impl Into<InvalidValue>) -> Self {
         Self { field, problem: problem.into() }
@@ -160,7 +108,7 @@ impl ProposalContent {
         Ok(Self::Agent { agent, entry })
     }
 
-    /// Takes an entry of an agent whose runs are sessions of a gateway.
+    /// Takes an entry of an agent with runs in sessions of a gateway.
     ///
     /// # Errors
     /// If a setting has no form in TOML, the entry is that of another agent, or it holds a secret.
@@ -215,7 +163,7 @@ impl ProposalContent {
         }
     }
 
-    /// Returns the agent whose entry it is.
+    /// Returns the agent of the entry.
     #[must_use]
     pub const fn agent(&self) -> Option<&AgentId> {
         match self {
@@ -280,18 +228,6 @@ mod tests {
 
     fn agent() -> AgentId {
         AgentId::parse("team:a").unwrap()
-    }
-
-    #[test]
-    fn a_skills_name_is_one_plain_directory() {
-        for name in ["greet", "a", "release-notes-2"] {
-            assert!(ProposalContent::of_skill(name, "# Hi\n".to_owned()).is_ok(), "{name}");
-        }
-        let long = "a".repeat(MAX_NAME + 1);
-        for name in ["", "..", "../x", "a/b", "a\\b", ".git", "A", "-a", "a-", "a b", "ä", "a\n", &long] {
-            let refused = ProposalContent::of_skill(name, "# Hi\n".to_owned()).unwrap_err();
-            assert_eq!(refused.field, "name", "{name}");
-        }
     }
 
     #[test]

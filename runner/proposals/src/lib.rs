@@ -22,10 +22,12 @@ mod directory;
 mod draft;
 mod entry;
 mod error;
+mod open;
 mod order;
 mod pending;
 mod record;
 mod settings_reader;
+mod skill_name;
 mod watch;
 
 use std::sync::Arc;
@@ -35,15 +37,16 @@ use runner_engine::relay::{GitHubAccess, Relays};
 use runner_store::Store;
 
 pub use self::{
-    content::{InvalidContent, ProposalContent, ProposalKind, SkillName},
+    content::{InvalidContent, ProposalContent, ProposalKind},
     draft::unified_diff,
     entry::{entry_text, with_entry},
     error::ProposalError,
+    open::WATCH_INTERVAL,
     order::{NotProposed, Ordered, ProposalOrder},
     pending::continue_proposals,
     record::{Proposal, ProposalPlace, ProposalRecord, ProposalState},
     settings_reader::SettingsReader,
-    watch::LOOK_INTERVAL,
+    skill_name::SkillName,
 };
 
 /// Proposals of this host, under the settings of a moment.

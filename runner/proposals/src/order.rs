@@ -27,16 +27,16 @@ pub struct ProposalOrder {
     pub account: AccountId,
     /// Principal who asks for it.
     pub principal: ExternalId,
-    /// What is proposed.
+    /// Content of the proposal.
     pub content: ProposalContent,
 }
 
 /// Proposal that is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ordered {
-    /// It was stored now.
+    /// Stored now.
     New(Box<Proposal>),
-    /// The same order was stored before.
+    /// Stored before, for the same order.
     Before(Box<Proposal>),
 }
 
@@ -86,6 +86,17 @@ impl Coded for NotProposed {
 }
 
 impl ProposalPlace {
+    /// Checks that proposals could be made for the repository of `settings`, if they name one. Asks no remote.
+    ///
+    /// # Errors
+    /// If an address or a branch is malformed.
+    pub fn check(settings: &Settings) -> Result<(), NotProposed> {
+        if let Some(repository) = &settings.agents_repository {
+            RepoOrder::of_proposal(&ProposalId::from_random(0), repository, settings)?;
+        }
+        Ok(())
+    }
+
     /// Returns the place of `content` under `settings`.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ pub struct ProposalRecord {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum ProposalState {
-    /// It is stored, and nothing else is done.
+    /// Stored, and nothing else is done.
     Queued,
     /// Its commit is made, and keeps all rules.
     Committed {
@@ -80,7 +80,7 @@ pub enum ProposalState {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pull_request: Option<PullRequest>,
     },
-    /// It breaks rules, or the configuration would be wrong with it. Final.
+    /// Rules are broken, or the configuration would be wrong with it. Final.
     Refused {
         /// The reasons.
         objections: Vec<String>,
@@ -101,9 +101,9 @@ pub struct Proposal {
     pub account: AccountId,
     /// Principal who asked for it.
     pub principal: ExternalId,
-    /// What is proposed.
+    /// Content of the proposal.
     pub content: ProposalContent,
-    /// How far it is.
+    /// Progress of the proposal.
     pub record: ProposalRecord,
     /// Time at which it was ordered.
     pub created: UnixMillis,

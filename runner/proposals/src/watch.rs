@@ -10,20 +10,18 @@ use runner_github::{PullRequestFate, PullRequests, RepositoryName};
 
 use crate::{
     Proposals,
-    advance::{MAX_FILE, OpenProposal},
     error::ProposalError,
+    open::{MAX_FILE, OpenProposal, WATCH_INTERVAL},
     record::ProposalState,
 };
 
-/// Shortest time between two looks for the end of a proposal.
-pub const LOOK_INTERVAL: Millis = Millis::seconds(60);
-/// Longest time between two looks, while nobody asks.
+/// Longest interval between two looks, while no client asks.
 const LONGEST_INTERVAL: Millis = Millis::seconds(30 * 60);
 /// Share of its age that passes before the next look at a proposal.
 const SHARE_OF_AGE: u32 = 10;
 
 impl Proposals {
-    /// Looks for the end of a proposal, and stores it, or when to look again. A failure to look is no end.
+    /// Looks for the end of a proposal, and stores it, or when to look again. A failure to look ends nothing.
     pub(crate) async fn look(&self, open: &mut OpenProposal) -> Result<(), ProposalError> {
         let pull_request = open.proposal.record.state.pull_request().cloned();
         let found = match &pull_request {
@@ -76,6 +74,6 @@ impl OpenProposal {
     /// Returns the time until the next look: longer for an older proposal, so that few calls look at many.
     fn interval(&self) -> Duration {
         let share = self.age() / SHARE_OF_AGE;
-        share.clamp(LOOK_INTERVAL.duration(), LONGEST_INTERVAL.duration())
+        share.clamp(WATCH_INTERVAL.duration(), LONGEST_INTERVAL.duration())
     }
 }

@@ -42,7 +42,7 @@ pub struct NewProposal {
     pub account: AccountId,
     /// Principal who asked for it.
     pub principal: ExternalId,
-    /// What was ordered, in a form that the store does not read.
+    /// Content, in a form that the store does not read.
     pub content: String,
     /// Progress of the proposal. It is due at once.
     pub progress: ProposalProgress,
@@ -68,7 +68,7 @@ pub struct StoredProposal {
     pub account: AccountId,
     /// Principal who asked for it.
     pub principal: ExternalId,
-    /// What was ordered, in a form that the store does not read.
+    /// Content, in a form that the store does not read.
     pub content: String,
     /// Name of the state.
     pub state: String,
@@ -211,7 +211,7 @@ impl Store {
         .await
     }
 
-    /// Makes a proposal due that was not changed within `interval`: somebody looks at it.
+    /// Makes a proposal due that was not changed within `interval`, because a client looks at it.
     pub async fn hurry_proposal(&self, id: &ProposalId, interval: Millis) -> Result<(), Error> {
         self.write(async |mut tx| {
             let hurrying = sqlx::query(HURRY)

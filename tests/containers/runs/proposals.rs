@@ -198,10 +198,13 @@ async fn without_a_repository_the_setting_is_named() {
     let outcome =
         served.world.sluice().run(&["agents", "propose", "agent", "team:a", "--setting", "image=a"]).await;
     assert_eq!(outcome.code, Some(2), "{outcome:?}");
+    let wrong = ["up", "--set", "agents_repository.url=ssh://git.example/acme/site"];
+    let outcome = served.world.sluice().run(&wrong).await;
+    assert!(outcome.code == Some(2) && outcome.stderr.contains("https://"), "{outcome:?}");
     served.end().await;
 }
 
-/// World whose repository is on a host with pull requests.
+/// World with its repository on a host with pull requests.
 struct Hosted {
     world: World,
     host: GitHost,

@@ -32,7 +32,7 @@ impl AgentsRepository {
         let branch = section.field("branch", doc).or(MAIN_BRANCH.to_owned());
         let doc = "Path of the configuration file in the repository.";
         let configuration: String = section.field("configuration", doc).or(CONFIGURATION.to_owned());
-        let doc = "Folder of the repository for skills: each is a file `NAME/SKILL.md` below it. No skill can be proposed if absent.";
+        let doc = "Folder of the repository for skills: each has a directory below it, with the file `SKILL.md`. No skill can be proposed if absent.";
         let skills: Option<String> = section.field("skills", doc).optional();
         for (name, path) in [("configuration", Some(&configuration)), ("skills", skills.as_ref())] {
             if let Some(Err(problem)) = path.map(|path| check_path(path)) {
@@ -64,14 +64,13 @@ fn check_path(path: &str) -> Result<(), InvalidValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{self, Sources};
+    use crate::config::{self, ConfigErrors, Sources};
 
-    fn read(text: &str) -> Result<Option<AgentsRepository>, String> {
+    fn read(text: &str) -> Result<Option<AgentsRepository>, ConfigErrors> {
         let file = Some(("sluice.toml".into(), format!("[agents_repository]\n{text}")));
         let sources = Sources { file, ..Sources::default() };
         let section = |root: &Section<'_>| root.section("agents_repository", "", AgentsRepository::section);
-        let read = config::read(&sources, section, |_section| Ok(()));
-        read.map(|(section, _values, ())| section).map_err(|errors| errors.to_string())
+        config::read(&sources, section, |_section| Ok(())).map(|(section, _values, ())| section)
     }
 
     #[test]
@@ -79,8 +78,8 @@ mod tests {
         let repository = read("url = 'https://git.example/acme/site'").unwrap().unwrap();
         let AgentsRepository { branch, configuration, skills, .. } = repository;
         assert_eq!((branch.as_str(), configuration.as_str(), skills), ("main", "sluice.toml", None));
-        assert_eq!(read(""), Ok(None));
-        assert!(read("skills = 'skills'").unwrap_err().contains("set `url`"));
+        assert_eq!(read("").unwrap(), None);
+        assert!(read("skills = 'skills'").unwrap_err().to_string().contains("set `url`"));
     }
 
     #[test]

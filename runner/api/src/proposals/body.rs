@@ -19,7 +19,7 @@ use crate::{
 /// Largest body: a skill of the largest size, in which characters may be escaped.
 pub(super) const MAX_BODY: usize = 1 << 20;
 
-/// What is proposed, as a client sends it.
+/// Proposal, as a client sends it.
 #[derive(Debug, Deserialize, ToSchema)]
 #[schema(as = NewProposal)]
 #[serde(tag = "kind", rename_all = "camelCase", deny_unknown_fields)]
@@ -32,7 +32,7 @@ pub(super) enum ProposalBody {
         #[schema(value_type = schemas::AgentSettings)]
         settings: Map<String, Value>,
     },
-    /// Entry of an agent whose runs are sessions of a gateway: `mode` is `gateway`, and `gateways` names it.
+    /// Entry of an agent with runs in sessions of a gateway: `mode` is `gateway`, and `gateways` names it.
     #[serde(rename_all = "camelCase")]
     GatewayAgent {
         #[schema(value_type = schemas::AgentId)]
@@ -40,7 +40,7 @@ pub(super) enum ProposalBody {
         #[schema(value_type = schemas::AgentSettings)]
         settings: Map<String, Value>,
     },
-    /// Skill: the file `NAME/SKILL.md` below `agents_repository.skills`.
+    /// Skill: the file `SKILL.md` in its directory below `agents_repository.skills`.
     Skill {
         #[schema(value_type = schemas::SkillName)]
         name: String,

@@ -1,6 +1,6 @@
 //! Serves proposals: drafts of agents and skills that become commits and pull requests of the configuration's repository.
 //!
-//! An order is stored, and `sluice up` continues it. Proposals of other accounts do not exist for a caller who is no operator.
+//! An order is stored, and `sluice up` continues it. Proposals of other accounts exist for operators alone.
 
 mod body;
 mod view;
@@ -14,7 +14,7 @@ use axum::{
 use platform_core::id::{ExternalId, ProposalId};
 use runner_engine::{relay::RelayError, run_order::OrderError};
 use runner_proposals::{
-    LOOK_INTERVAL, NotProposed, Ordered, Proposal, ProposalError, ProposalOrder, ProposalState,
+    NotProposed, Ordered, Proposal, ProposalError, ProposalOrder, ProposalState, WATCH_INTERVAL,
 };
 use runner_store::{ProposalPlace, StoredProposal};
 use serde::Deserialize;
@@ -42,7 +42,7 @@ use crate::{
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
 #[serde(deny_unknown_fields)]
-struct ListQuery {
+struct ProposalsQuery {
     /// Value of `nextCursor` of the page before.
     #[param(pattern = r"^[0-9]{1,18}\.ap-[0-9a-f]{16}$", nullable = false)]
     cursor: Option<String>,
@@ -110,7 +110,7 @@ pub(crate) async fn list(
     Extension(caller): Extension<Caller>,
     request: Request,
 ) -> Result<Response, Error> {
-    let query: ListQuery = read_query(request.uri())?;
+    let query: ProposalsQuery = read_query(request.uri())?;
     let limit = page_size(query.limit)?;
     let before: Option<ProposalPlace> =
         read_cursor(query.cursor.as_deref(), |id| ProposalId::parse(id).ok())?;
@@ -119,14 +119,14 @@ pub(crate) async fn list(
     let place = |last: &StoredProposal| write_cursor(last.created, &last.id);
     let next_cursor = cut_page(&mut stored, limit).map(place);
     let read = |stored: &StoredProposal| Ok(ProposalView::of(&Proposal::read(stored)?, &caller));
-    let proposals = stored.iter().map(read).collect::<Result<_, NotProposed>>()?;
+    let proposals = stored.iter().map(read).collect::<Result<_, Error>>()?;
     Ok(json_response(&ProposalPageView { proposals, next_cursor }))
 }
 
 pub(crate) fn list_operation() -> Operation {
     let page = AnswerSpec::json::<ProposalPageView>(StatusCode::OK, "A page of the proposals.");
     Operation::new("listProposals", "Lists proposals of agents and skills, the newest first.", page)
-        .query::<ListQuery>()
+        .query::<ProposalsQuery>()
 }
 
 /// Answers with one proposal. One that waits for people is looked at again soon.
@@ -140,9 +140,9 @@ pub(crate) async fn show(
     let id = ProposalId::parse(&id).map_err(|_invalid| Error::Route)?;
     let store = &context.opened().await?.store;
     let stored = store.proposal(&id, &caller.scope()).await?.ok_or(Error::Route)?;
-    let proposal = Proposal::read(&stored).map_err(NotProposed::from)?;
+    let proposal = Proposal::read(&stored)?;
     if matches!(proposal.record.state, ProposalState::Proposed { .. }) {
-        store.hurry_proposal(&id, LOOK_INTERVAL).await?;
+        store.hurry_proposal(&id, WATCH_INTERVAL).await?;
     }
     Ok(json_response(&ProposalView::of(&proposal, &caller)))
 }
@@ -154,12 +154,21 @@ pub(crate) fn show_operation() -> Operation {
         .without_query()
 }
 
+impl From<ProposalError> for Error {
+    fn from(error: ProposalError) -> Self {
+        match error {
+            ProposalError::Relay(RelayError::Store(error)) => Self::Store(error),
+            error => Self::NotProposed(Box::new(error.into())),
+        }
+    }
+}
+
 impl From<NotProposed> for Error {
     fn from(error: NotProposed) -> Self {
         match error {
             NotProposed::Repository(error) => Self::Order(OrderError::Repo(error)),
-            NotProposed::Store(ProposalError::Relay(RelayError::Store(error))) => Self::Store(error),
-            error => Self::NotProposed(error),
+            NotProposed::Store(error) => error.into(),
+            error => Self::NotProposed(Box::new(error)),
         }
     }
 }

@@ -50,9 +50,9 @@ pub struct RunFooter<'t> {
 /// Proposal of a person, for the repository of the configuration.
 #[derive(Debug, Clone, Copy)]
 pub struct ProposalText<'t> {
-    /// What it adds, such as `agent` or `skill`.
+    /// Kind of the addition, such as `agent` or `skill`.
     pub kind: &'t str,
-    /// Name of what it adds.
+    /// Name of the addition.
     pub name: &'t str,
     /// Path of the file that it changes.
     pub path: &'t str,

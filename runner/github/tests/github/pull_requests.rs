@@ -46,7 +46,7 @@ async fn a_pull_request_is_made_once() {
     assert_eq!(routes, [find, make, label, find], "labels that are there are not added again");
 }
 
-/// A branch of its own has one pull request, whatever became of it.
+/// A branch has one pull request for ever, if its owner wants that.
 #[tokio::test]
 async fn a_pull_request_that_ended_is_found() {
     let world = World::start().await;

@@ -1,4 +1,4 @@
-//! Tests proposals: whose they are, changes by one process at a time, what is due, and how many are open.
+//! Tests proposals: their accounts, changes by one process at a time, what is due, and how many are open.
 
 use platform_core::{
     id::{AccountId, ExternalId, ProposalId},
@@ -52,7 +52,7 @@ async fn a_proposal_exists_for_its_account_alone(database: Database) {
     assert_eq!((stored.state.as_str(), stored.due), ("queued", Some(stored.created)));
     for scope in [AccountScope::All, only("a")] {
         assert_eq!(store.proposal(&stored.id, &scope).await.unwrap(), Some(stored.clone()));
-        assert_eq!(store.proposals(&scope, None, 10).await.unwrap(), [stored.clone()]);
+        assert_eq!(store.proposals(&scope, None, 10).await.unwrap(), std::slice::from_ref(&stored));
     }
     assert_eq!(store.proposal(&stored.id, &only("b")).await.unwrap(), None);
     assert_eq!(store.proposals(&only("b"), None, 10).await.unwrap(), []);
@@ -103,7 +103,7 @@ async fn a_page_of_proposals_follows_another(database: Database) {
 async fn who_looks_makes_a_proposal_due(database: Database) {
     let store = database.open().await;
     let queued = add(&store, &new(1, "a")).await;
-    assert_eq!(store.due_proposals(10).await.unwrap(), [queued.clone()]);
+    assert_eq!(store.due_proposals(10).await.unwrap(), std::slice::from_ref(&queued));
     let waiting = store.change_proposal(&queued, &progress("proposed", Some(LATER))).await.unwrap().unwrap();
     assert_eq!(store.due_proposals(10).await.unwrap(), []);
     store.hurry_proposal(&queued.id, LATER).await.unwrap();

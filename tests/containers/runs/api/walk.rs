@@ -36,8 +36,9 @@ const OF_EACH_ACCOUNT: [(&str, u16); 4] = [
 
 /// Name of the sample for `{agent}` below a gateway.
 const GATEWAY_AGENT: &str = "agent of a gateway";
-/// Gateway of the owner, which cannot be started.
-const GATEWAY: &str = "\n[gateways.walked]\naccount = 'acct-7'\nimage = 'nowhere:1'\n";
+/// Gateway of the owner, which cannot be started, and a repository for proposals that no server has.
+const GATEWAY: &str = "\n[gateways.walked]\naccount = 'acct-7'\nimage = 'nowhere:1'\n\
+    [agents_repository]\nurl = 'http://127.0.0.1:9/walked.git'\nskills = 'skills'\n";
 
 /// Route of the document.
 struct Documented {
@@ -82,6 +83,7 @@ impl Samples {
         let bot = ["gateway", "agents", "add", "walked", "Walked Bot"];
         let made = there.world.sluice().run(&bot).await;
         assert_eq!(made.code, Some(0), "{made:?}");
+        let proposal = proposal(there).await;
         // As the gateway would leave it.
         let disk = there.world.path().join("gateways/walked/disk").join(WorkspaceId::from_random(0).as_str());
         let own = disk.join("tree/state/agents/walked-bot");
@@ -100,6 +102,7 @@ impl Samples {
             ("agent", "test:sh"),
             (GATEWAY_AGENT, "walked-bot"),
             ("file", "AGENTS.md"),
+            ("proposal", proposal.as_str()),
         ];
         Self(samples.map(|(name, sample)| (name, sample.to_owned())).into())
     }
@@ -130,6 +133,16 @@ async fn connection(there: &Served) -> String {
     let added = there.world.sluice().run(&[&add[..], &["--file", secret.to_str().unwrap()]].concat()).await;
     assert_eq!(added.code, Some(0), "{added:?}");
     added.stdout.trim().to_owned()
+}
+
+/// Proposes a skill of the owner; returns the proposal's id.
+async fn proposal(there: &Served) -> String {
+    let text = there.world.path().join("SKILL.md");
+    fs::write(&text, "# Walked\n").unwrap();
+    let propose = ["agents", "propose", "--account", ACCOUNT, "skill", "walked", text.to_str().unwrap()];
+    let proposed = there.world.sluice().run(&propose).await;
+    assert_eq!(proposed.code, Some(0), "{proposed:?}");
+    proposed.stdout.trim().to_owned()
 }
 
 fn placeholders(path: &str) -> impl Iterator<Item = &str> {

@@ -79,12 +79,13 @@ async fn orders_of_wrong_repositories_are_refused() {
     let world = World::with(&toml).await;
     let remote = GitRemote::in_world(&world, "app.git").url();
     let listed = "https://git.example/acme/app";
-    let cases: [(&[&str], &str); 8] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["--repo", &remote], "is not in relay.repositories"),
         (&["--repo", "https://user:pw@git.example/acme/app"], "no user and no password"),
         (&["--repo", "ssh://git.example/acme/app"], "https://"),
         (&["--repo", listed, "--branch", "main"], "reserved"),
         (&["--repo", listed, "--branch", "release-2"], "reserved"),
+        (&["--repo", listed, "--branch", "ap-00c0ffee00c0ffee"], "reserved"),
         (&["--repo", listed, "--branch", "../main"], "git takes no branch"),
         (&["--repo", listed, "--base", "sandbox/r2"], "is a branch of agents"),
         (&["--pr"], "neither it nor the agent names a repository"),

@@ -59,7 +59,7 @@ Examples:
     Add(add::AddArguments),
     /// Propose an agent or a skill as a pull request of `[agents_repository]`
     ///
-    /// `sluice up` commits it on the newest base, pushes a branch of its own and makes the pull request. This host's
+    /// `sluice up` commits it on the newest base, pushes a new branch and makes the pull request. This host's
     /// configuration stays as it is: merged, the proposal takes effect with the next deployment or `sluice reload`.
     #[command(after_help = "\
 Examples:

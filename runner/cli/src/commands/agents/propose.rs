@@ -38,9 +38,9 @@ pub(super) struct ProposeArguments {
 enum Proposed {
     /// Propose an agent with a container for each run
     Agent(EntryArguments),
-    /// Propose an agent whose runs are sessions of a gateway; `mode` is set
+    /// Propose an agent with runs in sessions of a gateway; `mode` is set
     GatewayAgent(EntryArguments),
-    /// Propose a skill: the file NAME/SKILL.md below `agents_repository.skills`
+    /// Propose a skill: the file SKILL.md in its directory below `agents_repository.skills`
     Skill {
         /// Name of the skill, and of its directory
         #[arg(value_name = "NAME")]

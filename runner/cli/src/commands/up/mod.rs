@@ -23,6 +23,7 @@ use runner_engine::{
     observer::Observer,
     worker::{AtEnd, Presence},
 };
+use runner_proposals::ProposalPlace;
 use runner_repos::Refresher;
 use runner_store::{Error as StoreError, RunChanges};
 use tokio::{
@@ -117,6 +118,7 @@ pub(super) async fn up(context: &Context) -> Result<Exit, Error> {
 /// Looks for faults of settings that would show only later: a wrong file is found now, and not by the first agent.
 fn check_settings(settings: &Settings) -> Result<(), Error> {
     settings.connections.key_file.as_ref().map(SealingKeys::read).transpose()?;
+    ProposalPlace::check(settings)?;
     warn_of_ignored_settings(&settings.telemetry);
     Ok(())
 }
