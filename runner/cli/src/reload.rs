@@ -1,7 +1,7 @@
 //! Reads the configuration again while `sluice up` runs: all of it or nothing, here and in the proxy.
 //!
-//! Of the control plane's own settings, only agents, models, billing and the relay change. The log names other
-//! changed settings, which need a restart. The certificate and the key of the API are read again, too.
+//! Of the control plane's own settings, only agents, their repository, models, billing and the relay change. The log
+//! names other changed settings, which need a restart. The certificate and the key of the API are read again, too.
 //! A run keeps the agent's entry with which it was submitted.
 
 use std::{
@@ -28,7 +28,7 @@ use crate::host_tools;
 const HEALTH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Returns whether the control plane reads the setting `key` only at its start: all of its settings except agents,
-/// models, billing and the relay.
+/// their repository, models, billing and the relay.
 fn is_read_once(key: &str) -> bool {
     SectionName::of(key).is_some_and(|section| {
         section.owner() == OwningProgram::ControlPlane && !section.is_reloaded_by_control_plane()

@@ -146,6 +146,12 @@ fn changes(root: &str) -> Vec<(&'static str, String, &'static str, Answered)> {
     vec![
         change("accounts", "[accounts.a]\nrequests = 9", "accounts.a.requests", ByProxy),
         change("agents", "[agents.'a:b']\nimage = 'a:1'\nargv = ['a']", "agents.a:b", ByUp),
+        change(
+            "agents_repository",
+            "[agents_repository]\nurl = 'https://git.example/a/b'",
+            "agents_repository.url",
+            ByUp,
+        ),
         change("api", "[api]\nlisten = '127.0.0.1:4199'", "api.listen", Later),
         change("billing", "[billing]\nfree_models = ['fake']", "billing.free_models", ByUp),
         change("connections", "[connections]\nrefresh_before = '9s'", "connections.refresh_before", Later),

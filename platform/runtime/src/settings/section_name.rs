@@ -26,6 +26,8 @@ pub enum SectionName {
     Relay,
     /// `[github]`
     GitHub,
+    /// `[agents_repository]`
+    AgentsRepository,
     /// `[telemetry]`
     Telemetry,
     /// `[tools]`
@@ -57,7 +59,7 @@ pub enum OwningProgram {
 
 impl SectionName {
     /// All sections.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Upstream,
         Self::Proxy,
         Self::Journal,
@@ -68,6 +70,7 @@ impl SectionName {
         Self::Billing,
         Self::Relay,
         Self::GitHub,
+        Self::AgentsRepository,
         Self::Telemetry,
         Self::Tools,
         Self::Connections,
@@ -93,6 +96,7 @@ impl SectionName {
             Self::Billing => "billing",
             Self::Relay => "relay",
             Self::GitHub => "github",
+            Self::AgentsRepository => "agents_repository",
             Self::Telemetry => "telemetry",
             Self::Tools => "tools",
             Self::Connections => "connections",
@@ -119,6 +123,7 @@ impl SectionName {
             | Self::Billing
             | Self::Relay
             | Self::GitHub
+            | Self::AgentsRepository
             | Self::Telemetry
             | Self::Tools
             | Self::Connections
@@ -131,7 +136,7 @@ impl SectionName {
     /// Returns whether `sluice up` applies a change of the section when it reads the configuration again.
     #[must_use]
     pub const fn is_reloaded_by_control_plane(self) -> bool {
-        matches!(self, Self::Agents | Self::Models | Self::Billing | Self::Relay)
+        matches!(self, Self::Agents | Self::Models | Self::Billing | Self::Relay | Self::AgentsRepository)
     }
 
     /// Returns the section that contains the setting with the dotted `key`.
