@@ -43,7 +43,7 @@ async function plant(browser, keeps) {
 // Pages whose weight is recorded; the run is one that has ended.
 const WEIGHED = [
   "/signin", "/", "/sandbox", "/sandbox/done", "/sandbox/done?tab=events", "/chat", "/approvals", "/accounts", "/accounts/acct-7", "/agents",
-  "/agents/draft", "/agents/skill", "/gateways", "/gateways/coding", "/gateways/coding/main", "/system",
+  "/agents/draft", "/agents/skill", "/agents/proposals", "/gateways", "/gateways/coding", "/gateways/coding/main", "/system",
 ];
 const QUIET_MS = 300;
 
