@@ -211,15 +211,18 @@ impl Store {
         .await
     }
 
-    /// Makes a proposal due that was not changed within `interval`, because a client looks at it.
-    pub async fn hurry_proposal(&self, id: &ProposalId, interval: Millis) -> Result<(), Error> {
+    /// Makes those of some proposals due that were not changed within `interval`, because a client looks at them.
+    pub async fn hurry_proposals(&self, ids: &[ProposalId], interval: Millis) -> Result<(), Error> {
+        if ids.is_empty() {
+            return Ok(());
+        }
         self.write(async |mut tx| {
-            let hurrying = sqlx::query(HURRY)
-                .bind(tx.now)
-                .bind(self.installation.as_str())
-                .bind(id.as_str())
-                .bind(UnixMillis(tx.now).before(interval).0);
-            hurrying.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            let latest = UnixMillis(tx.now).before(interval).0;
+            for id in ids {
+                let hurrying = sqlx::query(HURRY).bind(tx.now).bind(self.installation.as_str());
+                let hurrying = hurrying.bind(id.as_str()).bind(latest);
+                hurrying.execute(tx.connection()).await.map_err(failed(ACTION))?;
+            }
             tx.commit(ACTION).await
         })
         .await

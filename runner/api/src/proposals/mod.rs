@@ -16,7 +16,7 @@ use runner_engine::{relay::RelayError, run_order::OrderError};
 use runner_proposals::{
     NotProposed, Ordered, Proposal, ProposalError, ProposalOrder, ProposalState, WATCH_INTERVAL,
 };
-use runner_store::{ProposalPlace, StoredProposal};
+use runner_store::{ProposalPlace, Store, StoredProposal};
 use serde::Deserialize;
 use serde_json::json;
 use utoipa::IntoParams;
@@ -118,8 +118,9 @@ pub(crate) async fn list(
     let mut stored = store.proposals(&caller.scope(), before.as_ref(), limit + 1).await?;
     let place = |last: &StoredProposal| write_cursor(last.created, &last.id);
     let next_cursor = cut_page(&mut stored, limit).map(place);
-    let read = |stored: &StoredProposal| Ok(ProposalView::of(&Proposal::read(stored)?, &caller));
-    let proposals = stored.iter().map(read).collect::<Result<_, Error>>()?;
+    let read = stored.iter().map(Proposal::read).collect::<Result<Vec<_>, _>>()?;
+    hurry(store, &read).await?;
+    let proposals = read.iter().map(|proposal| ProposalView::of(proposal, &caller)).collect();
     Ok(json_response(&ProposalPageView { proposals, next_cursor }))
 }
 
@@ -129,7 +130,7 @@ pub(crate) fn list_operation() -> Operation {
         .query::<ProposalsQuery>()
 }
 
-/// Answers with one proposal. One that waits for people is looked at again soon.
+/// Answers with one proposal.
 pub(crate) async fn show(
     State(context): State<ApiContext>,
     Extension(caller): Extension<Caller>,
@@ -141,10 +142,15 @@ pub(crate) async fn show(
     let store = &context.opened().await?.store;
     let stored = store.proposal(&id, &caller.scope()).await?.ok_or(Error::Route)?;
     let proposal = Proposal::read(&stored)?;
-    if matches!(proposal.record.state, ProposalState::Proposed { .. }) {
-        store.hurry_proposal(&id, WATCH_INTERVAL).await?;
-    }
+    hurry(store, std::slice::from_ref(&proposal)).await?;
     Ok(json_response(&ProposalView::of(&proposal, &caller)))
+}
+
+/// Makes those due that wait for people, so that their state is soon a new one.
+async fn hurry(store: &Store, proposals: &[Proposal]) -> Result<(), Error> {
+    let waits = |proposal: &&Proposal| matches!(proposal.record.state, ProposalState::Proposed { .. });
+    let waiting: Vec<_> = proposals.iter().filter(waits).map(|proposal| proposal.id.clone()).collect();
+    Ok(store.hurry_proposals(&waiting, WATCH_INTERVAL).await?)
 }
 
 pub(crate) fn show_operation() -> Operation {

@@ -19,7 +19,7 @@ async fn change(world: &World, path: &str, text: &str) -> Result<(Quarantine, Re
     let start = mirror.base_tip(&World::base()).await?;
     let git: &Git = &world.git;
     let quarantine = Quarantine::create(git, &world.dir.join("own.git")).await?;
-    let author = AuthorIdentity::new("Relay", "relay@example.org").unwrap();
+    let author = AuthorIdentity::new("Relay", "relay@example.org").expect("it is an author");
     let change = FileChange { path, text, message: "Add it", author: &author, time: 1_700_000_000 };
     quarantine.commit_file(&mirror, &start, &change).await?;
     let verdict = quarantine.judge(&RelayPolicy::default()).await?;
@@ -28,7 +28,8 @@ async fn change(world: &World, path: &str, text: &str) -> Result<(Quarantine, Re
 
 fn shown(world: &World, arguments: &[&str]) -> String {
     let mut git = plain_git(&world.home, &world.upstream);
-    String::from_utf8(git.args(arguments).output().unwrap().stdout).unwrap()
+    let output = git.args(arguments).output().expect("git starts");
+    String::from_utf8(output.stdout).expect("it is text")
 }
 
 #[tokio::test]

@@ -105,12 +105,13 @@ async fn who_looks_makes_a_proposal_due(database: Database) {
     let queued = add(&store, &new(1, "a")).await;
     assert_eq!(store.due_proposals(10).await.unwrap(), std::slice::from_ref(&queued));
     let waiting = store.change_proposal(&queued, &progress("proposed", Some(LATER))).await.unwrap().unwrap();
+    let hurry = async |interval| store.hurry_proposals(std::slice::from_ref(&queued.id), interval).await;
     assert_eq!(store.due_proposals(10).await.unwrap(), []);
-    store.hurry_proposal(&queued.id, LATER).await.unwrap();
+    hurry(LATER).await.unwrap();
     assert_eq!(store.due_proposals(10).await.unwrap(), [], "it was looked at within the interval");
-    store.hurry_proposal(&queued.id, Millis(0)).await.unwrap();
+    hurry(Millis(0)).await.unwrap();
     assert_eq!(store.due_proposals(10).await.unwrap().len(), 1);
     store.change_proposal(&waiting, &progress("merged", None)).await.unwrap().unwrap();
-    store.hurry_proposal(&queued.id, Millis(0)).await.unwrap();
+    hurry(Millis(0)).await.unwrap();
     assert_eq!(store.due_proposals(10).await.unwrap(), [], "it has ended");
 }
