@@ -92,6 +92,7 @@ struct FateBody {
     state: String,
     #[serde(default)]
     merged: bool,
+    base: BranchBody,
 }
 
 /// End of a pull request, as the API has it.
@@ -153,8 +154,21 @@ impl PullRequests {
     ///
     /// # Errors
     /// As [`Self::ensure`].
-    pub async fn fate(&self, repository: &RepositoryName, number: u64) -> Result<PullRequestFate, Error> {
-        self.retry(repository, async || self.try_fate(repository, number).await).await
+    pub async fn fate(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        base: &BaseBranch,
+    ) -> Result<PullRequestFate, Error> {
+        let fate = self.retry(repository, async || self.try_fate(repository, number).await).await?;
+        let FateBody { state, merged, base: found } = fate;
+        let is_wanted = found.branch == base.as_str();
+        Ok(match (merged, state.as_str()) {
+            (true, _) if is_wanted => PullRequestFate::Merged,
+            // Merged into another branch, the base does not have it.
+            (true, _) | (false, "closed") => PullRequestFate::Closed,
+            (false, _) => PullRequestFate::Open,
+        })
     }
 
     /// Tries once more if the App's token was revoked before its end.
@@ -174,7 +188,7 @@ impl PullRequests {
         }
     }
 
-    async fn try_fate(&self, repository: &RepositoryName, number: u64) -> Result<PullRequestFate, Error> {
+    async fn try_fate(&self, repository: &RepositoryName, number: u64) -> Result<FateBody, Error> {
         let token = self.credentials.for_pull_request(repository).await?.token;
         let call = ApiCall {
             action: "read the pull request",
@@ -184,12 +198,7 @@ impl PullRequests {
             body: None,
             redirects: Redirects::Follow,
         };
-        let FateBody { state, merged } = self.credentials.client().call(&call).await?;
-        Ok(match (merged, state.as_str()) {
-            (true, _) => PullRequestFate::Merged,
-            (false, "closed") => PullRequestFate::Closed,
-            (false, _) => PullRequestFate::Open,
-        })
+        self.credentials.client().call(&call).await
     }
 
     async fn find_any(&self, order: &PullRequestOrder) -> Result<Option<PullRequest>, Error> {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use platform_core::id::ProposalId;
-use platform_runtime::report;
+use platform_runtime::{report, task::blocking};
 use runner_engine::relay::{AcceptedWork, Publish, PullRequest};
 use runner_git::{
     FileAt, FileChange, PushOrder, PushOutcome, Quarantine, RelayPolicy, RelayVerdict, RemoteFailure,
@@ -16,6 +16,7 @@ use runner_model::failpoint::Point;
 
 use crate::{
     Proposals,
+    content::ProposalContent,
     draft::unified_diff,
     error::ProposalError,
     open::{MAX_FILE, OpenProposal},
@@ -23,7 +24,9 @@ use crate::{
 };
 
 /// Most tries of a step: about a day.
-const MAX_TRIES: u32 = 150;
+pub(crate) const MAX_TRIES: u32 = 150;
+/// Most bytes of a text about a file that is stored.
+const MAX_SHOWN: usize = 256 << 10;
 /// Milliseconds of a second.
 const SECOND: i64 = 1000;
 
@@ -39,6 +42,11 @@ impl Proposals {
             self.look(&mut open).await?;
         }
         while open.proposal.record.state.is_pending() {
+            if !self.is_configured(&open.proposal.record.place.order) {
+                let reason = "`agents_repository` names another place now: propose it again".to_owned();
+                self.change(&mut open, ProposalState::Failed { reason }).await?;
+                break;
+            }
             let step = self.step(&mut open).await;
             match step {
                 Ok(state) => {
@@ -56,7 +64,7 @@ impl Proposals {
             }
         }
         if !open.proposal.record.state.needs_commit() {
-            open.dir.remove()?;
+            open.dir.remove().await?;
         }
         Ok(open.proposal)
     }
@@ -95,11 +103,9 @@ impl Proposals {
         if content.is_in(&before) {
             return refused(format!("{path} has it already"));
         }
-        let after = content.applied_to(&before);
-        let problems =
-            content.agent().map(|agent| self.reader.problems(Path::new(path), agent, &before, &after));
-        if let Some(objections) = problems.filter(|problems| !problems.is_empty()) {
-            return Ok(ProposalState::Refused { objections });
+        let Applied { after, diff, problems } = self.apply(content, path, before).await?;
+        if !problems.is_empty() {
+            return Ok(ProposalState::Refused { objections: problems });
         }
         let message = format!("Add {} {}", content.kind().title(), content.name());
         let change = FileChange {
@@ -114,14 +120,36 @@ impl Proposals {
         let verdict = quarantine.judge(&policy()).await?;
         Ok(match verdict {
             RelayVerdict::Accepted(work) => {
-                // Refused lines may hold a secret, and are not stored.
-                record.diff = Some(unified_diff(&before, &after, path));
+                record.diff = Some(diff);
                 ProposalState::Committed { work }
             }
             RelayVerdict::Refused(objections) => {
                 ProposalState::Refused { objections: objections.iter().map(ToString::to_string).collect() }
             }
         })
+    }
+
+    /// Applies a content to the text of its file, on a thread that may block: a whole configuration is read twice.
+    async fn apply(
+        &self,
+        content: &ProposalContent,
+        path: &str,
+        before: String,
+    ) -> Result<Applied, ProposalError> {
+        let content = content.clone();
+        let path = path.to_owned();
+        let reader = self.reader.clone();
+        blocking(move || {
+            let after = content.applied_to(&before);
+            let agent = content.agent();
+            let problems = agent
+                .map(|agent| reader.problems(Path::new(&path), agent, &before, &after))
+                .unwrap_or_default();
+            let problems = problems.into_iter().map(shown).collect();
+            let diff = shown(unified_diff(&before, &after, &path));
+            Ok(Applied { after, diff, problems })
+        })
+        .await
     }
 
     /// Pushes the commit, or has it made anew if its base has moved on.
@@ -180,6 +208,27 @@ impl Proposals {
         let runner_github::PullRequest { number, url, .. } = pulls.ensure_once(&order).await?;
         Ok(ProposalState::Proposed { pull_request: Some(PullRequest { number, url }) })
     }
+}
+
+/// Content that was applied to its file.
+struct Applied {
+    after: String,
+    /// Difference, as it is shown.
+    diff: String,
+    /// Mistakes of the file, as they are shown.
+    problems: Vec<String>,
+}
+
+/// Returns a text about a file as it may be stored and shown: the file may have held a secret before.
+fn shown(mut text: String) -> String {
+    if let Some(secret) = SecretScan::default().find_in_text(text.as_bytes()) {
+        return format!("left out: it holds a {secret}");
+    }
+    if text.len() > MAX_SHOWN {
+        text.truncate(text.floor_char_boundary(MAX_SHOWN));
+        text += "\n[the rest is left out]\n";
+    }
+    text
 }
 
 /// Returns the state of a proposal after its branch got commits of others.

@@ -6,7 +6,8 @@ use std::{
 };
 
 use platform_core::id::ProposalId;
-use platform_runtime::{lock::Lock, socket::private_dir};
+use platform_runtime::{lock::Lock, socket::private_dir, task::blocking};
+use runner_store::AccountScope;
 
 use crate::{Proposals, error::ProposalError};
 
@@ -28,6 +29,30 @@ impl Proposals {
     }
 }
 
+impl Proposals {
+    /// Removes the directories of proposals that have ended, or that need no files: a kill left them.
+    pub(crate) async fn remove_left_dirs(&self) -> Result<(), ProposalError> {
+        let all = self.relays.own_work_dir();
+        let listed = match fs::read_dir(&all) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            listed => listed.map_err(failed("list", &all))?,
+        };
+        for entry in listed {
+            let path = entry.map_err(failed("list", &all))?.path();
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            let Ok(id) = ProposalId::parse(name) else { continue };
+            let stored = self.store.proposal(&id, &AccountScope::All).await?;
+            let dir = ProposalDir(path);
+            if stored.is_none_or(|stored| stored.due.is_none())
+                && let Some(_lock) = dir.lock()?
+            {
+                dir.remove().await?;
+            }
+        }
+        Ok(())
+    }
+}
+
 impl ProposalDir {
     /// Returns the directory of the repository in which the commit is made.
     pub(crate) fn quarantine(&self) -> PathBuf {
@@ -45,11 +70,13 @@ impl ProposalDir {
     }
 
     /// Removes the directory; a missing one is not an error.
-    pub(crate) fn remove(&self) -> Result<(), ProposalError> {
-        match fs::remove_dir_all(&self.0) {
+    pub(crate) async fn remove(&self) -> Result<(), ProposalError> {
+        let path = self.0.clone();
+        blocking(move || match fs::remove_dir_all(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed.map_err(failed("remove", &self.0)),
-        }
+            removed => removed.map_err(failed("remove", &path)),
+        })
+        .await
     }
 }
 

@@ -7,7 +7,7 @@ use platform_core::{
     id::ProposalId,
     json,
 };
-use platform_runtime::retry::Transient;
+use platform_runtime::{retry::Transient, task::ThreadEnded};
 use runner_engine::relay::RelayError;
 use runner_git as git;
 use runner_github::InvalidRepositoryName;
@@ -65,6 +65,12 @@ impl ProposalError {
             Self::Relay(error) => error.retry_after(),
             _ => None,
         }
+    }
+}
+
+impl From<ThreadEnded> for ProposalError {
+    fn from(ended: ThreadEnded) -> Self {
+        Self::Relay(ended.into())
     }
 }
 

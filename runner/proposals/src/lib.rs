@@ -32,8 +32,9 @@ mod watch;
 
 use std::sync::Arc;
 
+use platform_core::id::ProposalId;
 use platform_runtime::settings::Settings;
-use runner_engine::relay::{GitHubAccess, Relays};
+use runner_engine::relay::{GitHubAccess, Relays, RepoOrder};
 use runner_store::Store;
 
 pub use self::{
@@ -55,6 +56,8 @@ pub struct Proposals {
     store: Store,
     relays: Relays,
     reader: SettingsReader,
+    /// Any order for the repository of the settings.
+    configured: Option<RepoOrder>,
 }
 
 impl Proposals {
@@ -66,6 +69,21 @@ impl Proposals {
         github: &Arc<GitHubAccess>,
         reader: &SettingsReader,
     ) -> Self {
-        Self { store: store.clone(), relays: Relays::of(settings, store, github), reader: reader.clone() }
+        let order =
+            |repository| RepoOrder::of_proposal(&ProposalId::from_random(0), repository, settings).ok();
+        Self {
+            store: store.clone(),
+            relays: Relays::of(settings, store, github),
+            reader: reader.clone(),
+            configured: settings.agents_repository.as_ref().and_then(order),
+        }
+    }
+
+    /// Returns whether the settings still name the place of `order`.
+    fn is_configured(&self, order: &RepoOrder) -> bool {
+        self.configured.as_ref().is_some_and(|configured| {
+            (&configured.url, &configured.base, configured.publish)
+                == (&order.url, &order.base, order.publish)
+        })
     }
 }

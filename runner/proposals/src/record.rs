@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! queued ⇄ committed ─▶ pushed ─▶ proposed ─▶ merged | closed
-//!    └─▶ refused           each state before a proposed one may become failed
+//!    └─▶ refused           each of these four may become failed
 //! ```
 //!
 //! A commit that is not pushed yet is made again if its base has moved on.
@@ -176,7 +176,7 @@ impl ProposalState {
             (Self::Queued, Self::Committed { .. } | Self::Refused { .. } | Self::Failed { .. })
                 | (Self::Committed { .. }, Self::Queued | Self::Pushed { .. } | Self::Failed { .. })
                 | (Self::Pushed { .. }, Self::Proposed { .. } | Self::Failed { .. })
-                | (Self::Proposed { .. }, Self::Merged { .. } | Self::Closed { .. })
+                | (Self::Proposed { .. }, Self::Merged { .. } | Self::Closed { .. } | Self::Failed { .. })
         )
     }
 }
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(states.iter().map(ProposalState::name).collect::<Vec<_>>(), ProposalState::NAMES);
         let moves = states.iter().flat_map(|from| states.iter().map(move |to| (from, to)));
         let legal: Vec<_> = moves.filter(|(from, to)| from.leads_to(to)).collect();
-        assert_eq!(legal.len(), 10, "{legal:#?}");
+        assert_eq!(legal.len(), 11, "{legal:#?}");
         assert!(legal.iter().all(|(from, _)| !from.is_final()), "nothing follows an end");
         assert!(states.iter().filter(|state| state.is_final()).count() == 4);
     }

@@ -10,6 +10,7 @@ use runner_github::{PullRequestFate, PullRequests, RepositoryName};
 
 use crate::{
     Proposals,
+    advance::MAX_TRIES,
     error::ProposalError,
     open::{MAX_FILE, OpenProposal, WATCH_INTERVAL},
     record::ProposalState,
@@ -21,7 +22,7 @@ const LONGEST_INTERVAL: Millis = Millis::seconds(30 * 60);
 const SHARE_OF_AGE: u32 = 10;
 
 impl Proposals {
-    /// Looks for the end of a proposal, and stores it, or when to look again. A failure to look ends nothing.
+    /// Looks for the end of a proposal, and stores it, or when to look again. Only failures over days end it.
     pub(crate) async fn look(&self, open: &mut OpenProposal) -> Result<(), ProposalError> {
         let pull_request = open.proposal.record.state.pull_request().cloned();
         let found = match &pull_request {
@@ -40,6 +41,12 @@ impl Proposals {
             return found.map(drop);
         }
         let fault = found.err();
+        let record = &mut open.proposal.record;
+        record.tries = if fault.is_some() { record.tries + 1 } else { 0 };
+        if let Some(fault) = fault.as_ref().filter(|_| record.tries >= MAX_TRIES) {
+            let reason = format!("it cannot be seen any more: {}", report::chain(fault));
+            return self.change(open, ProposalState::Failed { reason }).await;
+        }
         let delay = fault.as_ref().and_then(ProposalError::retry_after).unwrap_or_default();
         open.proposal.record.fault = fault.as_ref().map(|fault| report::chain(fault));
         let delay = open.interval().max(delay);
@@ -51,9 +58,10 @@ impl Proposals {
         open: &OpenProposal,
         pull_request: &PullRequest,
     ) -> Result<PullRequestFate, ProposalError> {
-        let repository = RepositoryName::of(&open.proposal.record.place.order.url)?;
+        let order = &open.proposal.record.place.order;
+        let repository = RepositoryName::of(&order.url)?;
         let pulls = PullRequests::new(self.relays.github().source()?);
-        Ok(pulls.fate(&repository, pull_request.number).await?)
+        Ok(pulls.fate(&repository, pull_request.number, &order.base).await?)
     }
 
     /// Says that it is merged if the base branch has it, and closed if its own branch is gone otherwise.

@@ -17,6 +17,8 @@ use super::{
 
 /// Most proposals of an account that have not ended.
 pub const MAX_OPEN_PROPOSALS: u32 = 20;
+/// Number of proposals of an account that are kept after their end. Older ones go when another is added.
+const KEPT_PROPOSALS: u32 = 200;
 const ACTION: &str = "store a proposal";
 const READ: &str = "read proposals";
 
@@ -31,7 +33,11 @@ const CHANGE: &str = "UPDATE proposals SET state = $1, document = $2, due = $3, 
      WHERE installation = $5 AND proposal = $6 AND version = $7";
 const HURRY: &str =
     "UPDATE proposals SET due = $1 WHERE installation = $2 AND proposal = $3 AND due > $1 AND changed <= $4";
-const DUE: &str = "SELECT * FROM proposals WHERE installation = $1 AND due <= $2 ORDER BY due LIMIT $3";
+const DUE: &str =
+    "SELECT proposal FROM proposals WHERE installation = $1 AND due <= $2 ORDER BY due LIMIT $3";
+const FORGET: &str = "DELETE FROM proposals WHERE installation = $1 AND account = $2 AND due IS NULL AND proposal NOT IN \
+     (SELECT proposal FROM proposals WHERE installation = $1 AND account = $2 AND due IS NULL \
+      ORDER BY created DESC, proposal DESC LIMIT $3)";
 
 /// Proposal to add.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +135,9 @@ impl Store {
             if open >= i64::from(MAX_OPEN_PROPOSALS) {
                 return tx.finish(ACTION, ProposalAdded::TooMany).await;
             }
+            let forgetting = sqlx::query(FORGET).bind(self.installation.as_str());
+            let forgetting = forgetting.bind(new.account.as_str()).bind(i64::from(KEPT_PROPOSALS));
+            forgetting.execute(tx.connection()).await.map_err(failed(ACTION))?;
             let adding = sqlx::query(ADD)
                 .bind(self.installation.as_str())
                 .bind(new.id.as_str())
@@ -228,13 +237,13 @@ impl Store {
         .await
     }
 
-    /// Returns at most `most` proposals that any process may continue now, those that have waited longest first.
-    pub async fn due_proposals(&self, most: u32) -> Result<Vec<StoredProposal>, Error> {
+    /// Returns the ids of at most `most` proposals that any process may continue now, those that have waited longest first.
+    pub async fn due_proposals(&self, most: u32) -> Result<Vec<ProposalId>, Error> {
         self.read(async |mut tx| {
             let query = sqlx::query(DUE).bind(self.installation.as_str()).bind(tx.now).bind(i64::from(most));
             let rows = query.fetch_all(tx.connection()).await.map_err(failed(READ))?;
             tx.commit(READ).await?;
-            rows.iter().map(StoredProposal::read).collect()
+            rows.iter().map(|row| parsed(row, "proposal", |text| ProposalId::parse(text).ok())).collect()
         })
         .await
     }

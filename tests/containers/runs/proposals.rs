@@ -4,16 +4,15 @@ use std::time::Duration;
 
 use harness::{
     Agent, GitHost, GitRemote, Outcome, Up, World, eventually::eventually_within, github::GitHubRoute,
-    served::Served,
+    served::Served, store::open_store,
 };
+use platform_core::{id::ProposalId, limit::Millis};
 use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 /// Longest wait for a step of a proposal.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Longest wait for a look at a pull request, of which there is one a minute.
-const LOOK_PATIENCE: Duration = Duration::from_secs(150);
 /// Configuration in the repository, which is valid by itself.
 const CONFIGURATION: &str = "[gateways.main]\nagents = ['main', 'bot']\n\n[agents.'team:first']\nimage = 'team/first:1'\nargv = ['a']\n";
 const PROPOSALS: &str = "/api/v1/agents/proposals";
@@ -43,6 +42,12 @@ async fn reaches(api: &Agent, proposed: &Value, state: &str, patience: Duration)
     let shown = async || api.get(&path).await.json();
     eventually_within(patience, &format!("it is {state}"), shown, |shown: &Value| shown["state"] == state)
         .await
+}
+
+/// Makes a proposal due at once, as it would be after a minute.
+async fn pass_a_minute(world: &World, id: &str) {
+    let id = ProposalId::parse(id).unwrap();
+    open_store(world).await.hurry_proposals(&[id], Millis(0)).await.unwrap();
 }
 
 /// World that proposes to a repository of a directory, and one to a host with pull requests.
@@ -86,7 +91,8 @@ async fn a_proposed_agent_is_merged() {
 
     // The same entry again changes nothing once it is merged.
     remote.add("sluice.toml", remote.content(branch, "sluice.toml").as_bytes());
-    reaches(&boss, &proposed, "merged", LOOK_PATIENCE).await;
+    pass_a_minute(&served.world, proposed["id"].as_str().unwrap()).await;
+    reaches(&boss, &proposed, "merged", PATIENCE).await;
     let (_, again) = propose(&boss, &agent("team:new")).await;
     let refused = reaches(&boss, &again, "refused", PATIENCE).await;
     assert!(refused["reason"].as_str().unwrap().contains("has it already"), "{refused}");
@@ -122,7 +128,8 @@ async fn a_proposal_builds_on_the_newest_file() {
     }
     let branch = format!("refs/heads/{}", shown["branch"].as_str().unwrap());
     assert_eq!(remote.git(&["update-ref", "-d", &branch]), "");
-    reaches(&boss, &proposed, "closed", LOOK_PATIENCE).await;
+    pass_a_minute(&served.world, proposed["id"].as_str().unwrap()).await;
+    reaches(&boss, &proposed, "closed", PATIENCE).await;
     served.end().await;
 }
 
@@ -188,6 +195,33 @@ async fn proposals_exist_for_their_account_alone() {
     served.end().await;
 }
 
+/// A token for some agents would get past its limits, for a proposal may change any entry.
+#[tokio::test]
+async fn a_limited_token_proposes_nothing() {
+    let (served, _remote) = directory().await;
+    let limited = ["limited", "--account", "acct-1", "--role", "operator", "--agent", "team:first"];
+    let limited = served.principal(&limited).await;
+    let (status, refused) = propose(&limited, &agent("team:first")).await;
+    assert_eq!((status, &refused["code"]), (403, &json!("forbidden")), "{refused}");
+    let boss = served.of_role("boss", "acct-1", "operator").await;
+    assert_eq!(propose(&boss, &agent("team:first")).await.0, 202, "control");
+    served.end().await;
+}
+
+/// The entry that a proposal replaces held a token, which its difference would show.
+#[tokio::test]
+async fn a_difference_with_a_secret_is_left_out() {
+    let (served, remote) = directory().await;
+    let boss = served.of_role("boss", "acct-1", "operator").await;
+    let token = ["gh", "p_"].concat() + &"a1B2".repeat(9);
+    remote.add("sluice.toml", CONFIGURATION.replace("'a'", &format!("'{token}'")).as_bytes());
+    let (_, proposed) = propose(&boss, &agent("team:first")).await;
+    let shown = reaches(&boss, &proposed, "proposed", PATIENCE).await;
+    let diff = shown["diff"].as_str().unwrap();
+    assert!(diff.starts_with("left out: it holds a") && !diff.contains(&token), "{shown}");
+    served.end().await;
+}
+
 #[tokio::test]
 async fn without_a_repository_the_setting_is_named() {
     let served = Served::with("").await;
@@ -250,6 +284,7 @@ async fn a_killed_worker_proposes_once() {
         let moved = format!("{CONFIGURATION}# {number}\n");
         hosted.remote.add("sluice.toml", moved.as_bytes());
         let next = Up::start(hosted.host.authorize(hosted.world.sluice())).await;
+        pass_a_minute(&hosted.world, id).await;
         let shown = async || hosted.shown(id).await;
         let proposed = |shown: &Value| shown["state"] == "proposed";
         let shown = eventually_within(PATIENCE, "it is proposed", shown, proposed).await;
@@ -275,7 +310,7 @@ async fn a_killed_worker_proposes_once() {
 }
 
 #[tokio::test]
-async fn github_is_asked_once_a_minute() {
+async fn a_merge_is_seen_with_one_question() {
     let hosted = Hosted::start().await;
     let up = Up::start(hosted.host.authorize(hosted.world.sluice())).await;
     let order =
@@ -287,11 +322,35 @@ async fn github_is_asked_once_a_minute() {
     let is = |state: &'static str| move |shown: &Value| shown["state"] == state;
     eventually_within(PATIENCE, "it is proposed", shown, is("proposed")).await;
     hosted.host.github.merge_pull(&format!("sandbox/{id}"));
-    let merged = eventually_within(LOOK_PATIENCE, "it is merged", shown, is("merged")).await;
+    pass_a_minute(&hosted.world, id).await;
+    let merged = eventually_within(PATIENCE, "it is merged", shown, is("merged")).await;
     assert_eq!(merged["pullRequest"]["number"], 1, "{merged}");
     let looks = hosted.host.github.exchanges();
     let looks = looks.iter().filter(|exchange| exchange.route == Some(GitHubRoute::ReadPull)).count();
     assert_eq!(looks, 1);
+    up.stop(Signal::TERM).await;
+    hosted.world.assert_nothing_left().await;
+}
+
+/// The operator has named another repository meanwhile: the first one gets nothing any more.
+#[tokio::test]
+async fn a_place_that_was_changed_gets_nothing() {
+    let mut hosted = Hosted::start().await;
+    let order =
+        ["agents", "propose", "agent", "team:new", "--setting", "image=a", "--setting", "argv=[\"b\"]"];
+    let outcome = hosted.sluice(&order).await;
+    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let other = hosted.host.repository("other");
+    other.add("sluice.toml", CONFIGURATION.as_bytes());
+    hosted.world.reconfigure(&hosted.host.url("site"), &hosted.host.url("other"));
+    let up = Up::start(hosted.host.authorize(hosted.world.sluice())).await;
+    let shown = async || hosted.shown(outcome.stdout.trim()).await;
+    let failed = |shown: &Value| shown["state"] == "failed";
+    let failed = eventually_within(PATIENCE, "it has failed", shown, failed).await;
+    assert!(failed["reason"].as_str().unwrap().contains("names another place now"), "{failed}");
+    for remote in [&hosted.remote, &other] {
+        assert_eq!(remote.branches().len(), 1, "{:?}", remote.branches());
+    }
     up.stop(Signal::TERM).await;
     hosted.world.assert_nothing_left().await;
 }

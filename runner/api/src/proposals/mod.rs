@@ -14,7 +14,8 @@ use axum::{
 use platform_core::id::{ExternalId, ProposalId};
 use runner_engine::{relay::RelayError, run_order::OrderError};
 use runner_proposals::{
-    NotProposed, Ordered, Proposal, ProposalError, ProposalOrder, ProposalState, WATCH_INTERVAL,
+    NotProposed, Ordered, Proposal, ProposalError, ProposalOrder, ProposalRecord, ProposalState,
+    WATCH_INTERVAL,
 };
 use runner_store::{ProposalPlace, Store, StoredProposal};
 use serde::Deserialize;
@@ -58,6 +59,8 @@ pub(crate) async fn propose(
     request: Request,
 ) -> Result<Response, Error> {
     refuse_query(request.uri())?;
+    // It would get past the limits of its token to other agents.
+    caller.refuse_limited()?;
     let id = new_proposal_id(request.headers(), &caller)?;
     let body: ProposalBody = read_json(request, MAX_BODY).await?;
     let order = ProposalOrder {
@@ -118,7 +121,8 @@ pub(crate) async fn list(
     let mut stored = store.proposals(&caller.scope(), before.as_ref(), limit + 1).await?;
     let place = |last: &StoredProposal| write_cursor(last.created, &last.id);
     let next_cursor = cut_page(&mut stored, limit).map(place);
-    let read = stored.iter().map(Proposal::read).collect::<Result<Vec<_>, _>>()?;
+    // One that cannot be read does not keep the others.
+    let read: Vec<_> = stored.iter().filter_map(|stored| Proposal::read(stored).ok()).collect();
     hurry(store, &read).await?;
     let proposals = read.iter().map(|proposal| ProposalView::of(proposal, &caller)).collect();
     Ok(json_response(&ProposalPageView { proposals, next_cursor }))
@@ -146,10 +150,17 @@ pub(crate) async fn show(
     Ok(json_response(&ProposalView::of(&proposal, &caller)))
 }
 
-/// Makes those due that wait for people, so that their state is soon a new one.
+/// Makes those due that wait for people, so that their state is soon a new one. GitHub may have asked for a delay after a
+/// failure, which is kept.
 async fn hurry(store: &Store, proposals: &[Proposal]) -> Result<(), Error> {
-    let waits = |proposal: &&Proposal| matches!(proposal.record.state, ProposalState::Proposed { .. });
-    let waiting: Vec<_> = proposals.iter().filter(waits).map(|proposal| proposal.id.clone()).collect();
+    let waits = |record: &ProposalRecord| {
+        matches!(record.state, ProposalState::Proposed { .. }) && record.fault.is_none()
+    };
+    let waiting = proposals.iter().filter(|proposal| waits(&proposal.record));
+    let waiting: Vec<_> = waiting.map(|proposal| proposal.id.clone()).collect();
+    if waiting.is_empty() {
+        return Ok(());
+    }
     Ok(store.hurry_proposals(&waiting, WATCH_INTERVAL).await?)
 }
 

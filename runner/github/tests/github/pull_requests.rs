@@ -53,7 +53,7 @@ async fn a_pull_request_that_ended_is_found() {
     let pulls = world.pull_requests();
     let order = world.order();
     let made = pulls.ensure_once(&order).await.unwrap();
-    let fate = async || pulls.fate(&order.repository, made.number).await.unwrap();
+    let fate = async || pulls.fate(&order.repository, made.number, &order.base).await.unwrap();
     assert_eq!(fate().await, PullRequestFate::Open);
     world.github.close_pulls();
     assert_eq!(fate().await, PullRequestFate::Closed);

@@ -14,6 +14,7 @@ crate::on_both!(
     a_proposal_exists_for_its_account_alone,
     an_older_change_of_a_proposal_is_refused,
     an_account_has_few_open_proposals,
+    old_ended_proposals_are_forgotten,
     a_page_of_proposals_follows_another,
     who_looks_makes_a_proposal_due,
 );
@@ -84,6 +85,19 @@ async fn an_account_has_few_open_proposals(database: Database) {
     add(&store, &new(99, "a")).await;
 }
 
+async fn old_ended_proposals_are_forgotten(database: Database) {
+    let store = database.open().await;
+    let open = add(&store, &new(1, "a")).await;
+    for number in 2..=210 {
+        let ended = add(&store, &new(number, "a")).await;
+        store.change_proposal(&ended, &progress("failed", None)).await.unwrap().unwrap();
+    }
+    let kept = store.proposals(&only("a"), None, 300).await.unwrap();
+    assert_eq!(kept.len(), 202, "the open one, 200 and the one that was added since");
+    assert!(kept.contains(&open), "what is open stays");
+    assert!(kept.iter().any(|kept| kept.id == new(210, "a").id), "the newest stay");
+}
+
 async fn a_page_of_proposals_follows_another(database: Database) {
     let store = database.open().await;
     for number in 1..=5 {
@@ -103,7 +117,7 @@ async fn a_page_of_proposals_follows_another(database: Database) {
 async fn who_looks_makes_a_proposal_due(database: Database) {
     let store = database.open().await;
     let queued = add(&store, &new(1, "a")).await;
-    assert_eq!(store.due_proposals(10).await.unwrap(), std::slice::from_ref(&queued));
+    assert_eq!(store.due_proposals(10).await.unwrap(), std::slice::from_ref(&queued.id));
     let waiting = store.change_proposal(&queued, &progress("proposed", Some(LATER))).await.unwrap().unwrap();
     let hurry = async |interval| store.hurry_proposals(std::slice::from_ref(&queued.id), interval).await;
     assert_eq!(store.due_proposals(10).await.unwrap(), []);

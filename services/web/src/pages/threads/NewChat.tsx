@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "react";
 import { encodePart } from "../../api/client";
 import { useShortcuts } from "../../base/keys";
+import { randomId } from "../../base/random";
 import { useLocation } from "../../base/router";
 import { useSession } from "../../base/session";
 import { AgentText } from "../../components/AgentText";
@@ -9,7 +10,6 @@ import { Composer } from "./Composer";
 import { putFirst, useDraft } from "./drafts";
 import { GatewayAgentNote, useGatewayAgent } from "./GatewayAgentNote";
 import { Limits } from "./Limits";
-import { randomId } from "./message";
 import { chooseAgent, useAgents } from "./useAgents";
 
 /** Renders the page without a thread. `?agent=` chooses the agent, and `?gatewayAgent=` one of its gateway. */

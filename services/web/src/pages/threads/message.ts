@@ -113,9 +113,3 @@ export function numberField(value: unknown, name: string): number | null {
   const found = field(value, name);
   return typeof found === "number" && Number.isFinite(found) ? found : null;
 }
-
-/** Returns an id of 128 random bits that begins with `prefix`. */
-export function randomId(prefix: string): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(16));
-  return prefix + [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}

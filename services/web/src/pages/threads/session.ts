@@ -4,9 +4,10 @@
  */
 import { Chat } from "@ai-sdk/react";
 import { ApiError, toApiError, unreachable } from "../../api/problem";
+import { randomId } from "../../base/random";
 import type { SessionOptions } from "./access";
 import { type Link, type Order, type Report, type SessionView, Backoff, outcomeOf } from "./link";
-import { type ChatMessage, hasEnded, mergeTail, randomId } from "./message";
+import { type ChatMessage, hasEnded, mergeTail } from "./message";
 import { Observable } from "./observable";
 import { ProgressText } from "./progress";
 import { place } from "./transport";

@@ -4,6 +4,7 @@ import { sendJson } from "../../../api/client";
 import { type ApiError, toApiError } from "../../../api/problem";
 import { announce } from "../../../base/announce";
 import { Link } from "../../../base/router";
+import { randomId } from "../../../base/random";
 import { AgentText } from "../../../components/AgentText";
 import { ErrorNote } from "../../../components/Notes";
 import type { Proposal, ProposalOrder } from "./propose";
@@ -11,7 +12,7 @@ import type { Proposal, ProposalOrder } from "./propose";
 /** Renders the button, and then what became of the order. */
 export function Propose({ order }: { order: ProposalOrder }) {
   // The same key for each try: an answer that was lost makes no second pull request.
-  const [key] = useState(() => crypto.randomUUID());
+  const [key] = useState(() => randomId(""));
   const [proposal, setProposal] = useState<Proposal | null>(null);
   const [error, setError] = useState<ApiError | null>(null);
   const [isBusy, setBusy] = useState(false);
