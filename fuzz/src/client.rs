@@ -73,7 +73,10 @@ fn check_introduction(introduction: &Introduction, params: &Members<'_>) {
     let number = |name: &str| params.given(name).and_then(|value| serde_json::from_str::<u64>(value).ok());
     let (least, most) = (number("minProtocol").expect("a number"), number("maxProtocol").expect("a number"));
     let protocol = introduction.protocol;
-    assert!([3, 4].contains(&protocol) && (least..=most).contains(&protocol), "{least} to {most}: {protocol}");
+    assert!(
+        [3, 4].contains(&protocol) && (least..=most).contains(&protocol),
+        "{least} to {most}: {protocol}"
+    );
     if let Some(role) = params.given("role") {
         assert_eq!(text_of(role).as_deref(), Some("operator"), "another role connects");
     }

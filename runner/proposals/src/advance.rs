@@ -17,7 +17,7 @@ use runner_model::failpoint::Point;
 use crate::{
     Proposals,
     content::ProposalContent,
-    draft::unified_diff,
+    diff::unified_diff,
     error::ProposalError,
     open::{MAX_FILE, OpenProposal},
     record::{Proposal, ProposalState},

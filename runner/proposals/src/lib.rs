@@ -18,8 +18,8 @@
 
 mod advance;
 mod content;
+mod diff;
 mod directory;
-mod draft;
 mod entry;
 mod error;
 mod open;
@@ -39,7 +39,7 @@ use runner_store::Store;
 
 pub use self::{
     content::{InvalidContent, ProposalContent, ProposalKind},
-    draft::unified_diff,
+    diff::unified_diff,
     entry::{entry_text, with_entry},
     error::ProposalError,
     open::WATCH_INTERVAL,

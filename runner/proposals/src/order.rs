@@ -5,7 +5,7 @@ use platform_core::{
     id::{AccountId, ExternalId, ProposalId},
     limit::Millis,
 };
-use platform_runtime::settings::Settings;
+use platform_runtime::{random, settings::Settings};
 use runner_engine::relay::{GitHubAccess, InvalidRepo, RepoOrder};
 use runner_store::{MAX_OPEN_PROPOSALS, NewProposal, ProposalAdded, Store};
 
@@ -119,6 +119,14 @@ impl ProposalPlace {
 }
 
 impl ProposalOrder {
+    /// Returns an id that no other order has.
+    #[must_use]
+    pub fn new_id() -> ProposalId {
+        // The cast keeps the lower half, which is as random as all bits.
+        #[expect(clippy::cast_possible_truncation, reason = "half of the bits are enough")]
+        ProposalId::from_random(random::bits() as u64)
+    }
+
     /// Stores the order, unless it was stored before. `github` is asked whether it has a credential.
     ///
     /// # Errors

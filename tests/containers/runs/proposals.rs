@@ -335,7 +335,7 @@ async fn a_merge_is_seen_with_one_question() {
 /// The operator has named another repository meanwhile: the first one gets nothing any more.
 #[tokio::test]
 async fn a_place_that_was_changed_gets_nothing() {
-    let mut hosted = Hosted::start().await;
+    let hosted = Hosted::start().await;
     let order =
         ["agents", "propose", "agent", "team:new", "--setting", "image=a", "--setting", "argv=[\"b\"]"];
     let outcome = hosted.sluice(&order).await;

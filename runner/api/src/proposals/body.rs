@@ -2,8 +2,7 @@
 
 use axum::http::HeaderMap;
 use platform_core::id::{AgentId, ProposalId};
-use platform_runtime::random;
-use runner_proposals::{InvalidContent, ProposalContent};
+use runner_proposals::{InvalidContent, ProposalContent, ProposalOrder};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
@@ -72,9 +71,7 @@ fn agent(id: &str) -> Result<AgentId, Error> {
 pub(super) fn new_proposal_id(headers: &HeaderMap, caller: &Caller) -> Result<ProposalId, Error> {
     let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
     match (keys.next(), keys.next()) {
-        // The cast keeps the lower half, which is as random as all bits.
-        #[expect(clippy::cast_possible_truncation, reason = "half of the bits are enough")]
-        (None, _) => Ok(ProposalId::from_random(random::bits() as u64)),
+        (None, _) => Ok(ProposalOrder::new_id()),
         (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => {
             let name = caller.name();
             // The length comes first, so that no name and key together read as others.

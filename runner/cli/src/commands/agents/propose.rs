@@ -1,18 +1,18 @@
 //! Implements `sluice agents propose`.
 
 use std::{
-    fs,
     io::{self, Write},
     path::PathBuf,
 };
 
 use platform_core::{
     code::{Code, Coded},
-    id::{AccountId, AgentId, ExternalId, ProposalId},
+    id::{AccountId, AgentId, ExternalId},
     invalid::InvalidValue,
     json::{self, Bounds},
+    limit::ByteSize,
 };
-use platform_runtime::{random, terminal};
+use platform_runtime::{file, terminal};
 use runner_api::ProposalView;
 use runner_proposals::{InvalidContent, Ordered, ProposalContent, ProposalOrder};
 use serde_json::{Map, Value, json};
@@ -22,6 +22,8 @@ use super::{
     add::Style,
 };
 
+/// Largest file of a skill that is read: a larger one is refused with its size, or as unreadable.
+const MAX_SKILL: ByteSize = ByteSize::mib(1);
 /// Largest setting of a command line.
 const MAX_SETTING: usize = 64 << 10;
 
@@ -105,9 +107,9 @@ impl Proposed {
                 settings.insert("mode".to_owned(), "gateway".into());
                 ProposalContent::of_gateway_agent(entry.agent, &settings)?
             }
-            Self::Skill { name, file } => {
-                let text = fs::read_to_string(&file);
-                let text = text.map_err(|source| ProposeError::Unreadable { path: file, source })?;
+            Self::Skill { name, file: path } => {
+                let text = file::text(&path, MAX_SKILL);
+                let text = text.map_err(|source| ProposeError::Unreadable { path, source })?;
                 ProposalContent::of_skill(&name, text)?
             }
         })
@@ -122,9 +124,7 @@ pub(super) async fn propose(
 ) -> Result<Exit, Error> {
     let principal = format!("uid:{}", rustix::process::getuid().as_raw());
     let principal = ExternalId::parse(&principal).map_err(|error| Misused(error.to_string()))?;
-    // The cast keeps the lower half, which is as random as all bits.
-    #[expect(clippy::cast_possible_truncation, reason = "half of the bits are enough")]
-    let id = ProposalId::from_random(random::bits() as u64);
+    let id = ProposalOrder::new_id();
     let order =
         ProposalOrder { id, account: arguments.account, principal, content: arguments.content.content()? };
     let store = context.serving_store().await?;

@@ -1,4 +1,4 @@
-/** Draft of an agent: a form becomes an entry of the configuration and a diff. Nothing is written. */
+/** Draft of an agent: a form becomes an entry of the configuration and a diff, which may be proposed. */
 import { useState } from "react";
 import { sendJson } from "../../../api/client";
 import { useDashboard } from "../../../api/dashboard";

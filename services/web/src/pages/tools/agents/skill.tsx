@@ -1,4 +1,4 @@
-/** Draft of a skill: a text for one of an agent's behaviour files becomes a diff. Nothing is written. */
+/** Draft of a skill: a text for one of an agent's behaviour files becomes a diff. It may be proposed as a skill of its own. */
 import { useState } from "react";
 import { type Schemas, api } from "../../../api/client";
 import { useDashboard } from "../../../api/dashboard";
