@@ -10,6 +10,7 @@ use platform_core::{id::ProposalId, limit::Millis};
 use runner_model::failpoint::Point;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 /// Longest wait for a step of a proposal.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -51,11 +52,11 @@ async fn pass_a_minute(world: &World, id: &str) {
 }
 
 /// World that proposes to a repository of a directory, and one to a host with pull requests.
-async fn directory() -> (Served, GitRemote) {
-    let root = tempfile::tempdir().unwrap().keep();
-    let remote = GitRemote::below(&root, "site.git");
+async fn directory() -> (TempDir, Served, GitRemote) {
+    let root = tempfile::tempdir().unwrap();
+    let remote = GitRemote::below(root.path(), "site.git");
     remote.add("sluice.toml", CONFIGURATION.as_bytes());
-    (Served::with(&repository(&remote.url())).await, remote)
+    (root, Served::with(&repository(&remote.url())).await, remote)
 }
 
 /// Returns the files that a branch changes.
@@ -65,7 +66,7 @@ fn changed(remote: &GitRemote, branch: &str) -> Vec<String> {
 
 #[tokio::test]
 async fn a_proposed_agent_is_merged() {
-    let (served, remote) = directory().await;
+    let (_root, served, remote) = directory().await;
     let boss = served.of_role("boss", "acct-1", "operator").await;
     let (status, proposed) = propose(&boss, &agent("team:new")).await;
     assert_eq!(
@@ -102,7 +103,7 @@ async fn a_proposed_agent_is_merged() {
 /// A draft is made on the file of the repository, as it is then: this host's own has neither agent.
 #[tokio::test]
 async fn a_proposal_builds_on_the_newest_file() {
-    let (served, remote) = directory().await;
+    let (_root, served, remote) = directory().await;
     let boss = served.of_role("boss", "acct-1", "operator").await;
     let moved = format!("{CONFIGURATION}\n[agents.'team:second']\nimage = 'team/second:1'\nargv = ['c']\n");
     remote.add("sluice.toml", moved.as_bytes());
@@ -135,7 +136,7 @@ async fn a_proposal_builds_on_the_newest_file() {
 
 #[tokio::test]
 async fn a_skill_is_one_file_in_its_folder() {
-    let (served, remote) = directory().await;
+    let (_root, served, remote) = directory().await;
     let boss = served.of_role("boss", "acct-1", "operator").await;
     let token = ["gh", "p_"].concat() + &"a1B2".repeat(9);
     for (name, text) in [
@@ -167,7 +168,7 @@ async fn a_skill_is_one_file_in_its_folder() {
 
 #[tokio::test]
 async fn proposals_exist_for_their_account_alone() {
-    let (served, _remote) = directory().await;
+    let (_root, served, _remote) = directory().await;
     let boss = served.of_role("boss", "acct-b", "operator").await;
     let [viewer, stranger] =
         [served.of_role("eve", "acct-b", "viewer").await, served.of_role("ann", "acct-a", "member").await];
@@ -198,7 +199,7 @@ async fn proposals_exist_for_their_account_alone() {
 /// A token for some agents would get past its limits, for a proposal may change any entry.
 #[tokio::test]
 async fn a_limited_token_proposes_nothing() {
-    let (served, _remote) = directory().await;
+    let (_root, served, _remote) = directory().await;
     let limited = ["limited", "--account", "acct-1", "--role", "operator", "--agent", "team:first"];
     let limited = served.principal(&limited).await;
     let (status, refused) = propose(&limited, &agent("team:first")).await;
@@ -211,7 +212,7 @@ async fn a_limited_token_proposes_nothing() {
 /// The entry that a proposal replaces held a token, which its difference would show.
 #[tokio::test]
 async fn a_difference_with_a_secret_is_left_out() {
-    let (served, remote) = directory().await;
+    let (_root, served, remote) = directory().await;
     let boss = served.of_role("boss", "acct-1", "operator").await;
     let token = ["gh", "p_"].concat() + &"a1B2".repeat(9);
     remote.add("sluice.toml", CONFIGURATION.replace("'a'", &format!("'{token}'")).as_bytes());
