@@ -35,7 +35,7 @@ impl SettingsReader {
             Ok(settings) => settings,
         };
         let others = |settings: &Settings| -> Vec<_> {
-            settings.agents.keys().filter(|id| *id != agent).cloned().collect()
+            settings.agents.clone().into_iter().filter(|(id, _)| id != agent).collect()
         };
         match self.read(path, before) {
             Ok(earlier) if others(&earlier) != others(&settings) => {
@@ -43,5 +43,26 @@ impl SettingsReader {
             }
             _ => Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::with_entry;
+
+    /// A text of another agent may read like the heading of the entry.
+    #[test]
+    fn a_change_of_another_agent_is_found() {
+        let agent = AgentId::parse("team:a").unwrap();
+        let entry = "[agents.\"team:a\"]\nimage = \"a:1\"\nargv = [\"a\"]\n";
+        let problems = |text: &str| {
+            let before = format!("[agents.'team:b']\nimage = 'b:1'\nargv = ['b', \"\"\"\n{text}\"\"\"]\n");
+            let (after, _) = with_entry(&before, &agent, entry);
+            SettingsReader::default().problems(Path::new("sluice.toml"), &agent, &before, &after)
+        };
+        assert_eq!(problems("old\n[end]\n"), Vec::<String>::new(), "control");
+        let found = problems("[agents.'team:a']\nold\n[end]\n");
+        assert!(found[0].contains("would change other agents"), "{found:?}");
     }
 }

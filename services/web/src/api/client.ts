@@ -102,3 +102,9 @@ export const api = { get: typed("get"), post: typed("post"), put: typed("put"), 
 export function encodePart(text: string): string {
   return encodeURIComponent(text.replace(/\p{Surrogate}/gu, "\ufffd"));
 }
+
+/** Returns an id of 128 random bits that begins with `prefix`. */
+export function randomId(prefix: string): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return prefix + [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,8 +1,7 @@
 /** Takes the first question of a new thread, and opens the thread with it. */
 import { useEffect, useRef } from "react";
-import { encodePart } from "../../api/client";
+import { encodePart, randomId } from "../../api/client";
 import { useShortcuts } from "../../base/keys";
-import { randomId } from "../../base/random";
 import { useLocation } from "../../base/router";
 import { useSession } from "../../base/session";
 import { AgentText } from "../../components/AgentText";

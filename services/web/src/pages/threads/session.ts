@@ -3,8 +3,8 @@
  * hidden. To leave a page ends the connection alone; the run goes on.
  */
 import { Chat } from "@ai-sdk/react";
+import { randomId } from "../../api/client";
 import { ApiError, toApiError, unreachable } from "../../api/problem";
-import { randomId } from "../../base/random";
 import type { SessionOptions } from "./access";
 import { type Link, type Order, type Report, type SessionView, Backoff, outcomeOf } from "./link";
 import { type ChatMessage, hasEnded, mergeTail } from "./message";

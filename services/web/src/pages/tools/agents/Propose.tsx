@@ -1,10 +1,9 @@
 /** Button that proposes what was drafted as a pull request. It is there where the server takes proposals. */
 import { useState } from "react";
-import { sendJson } from "../../../api/client";
+import { randomId, sendJson } from "../../../api/client";
 import { type ApiError, toApiError } from "../../../api/problem";
 import { announce } from "../../../base/announce";
 import { Link } from "../../../base/router";
-import { randomId } from "../../../base/random";
 import { AgentText } from "../../../components/AgentText";
 import { ErrorNote } from "../../../components/Notes";
 import type { Proposal, ProposalOrder } from "./propose";
