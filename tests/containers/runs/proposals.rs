@@ -8,6 +8,7 @@ use harness::{
 };
 use platform_core::{id::ProposalId, limit::Millis};
 use runner_model::failpoint::Point;
+use runner_store::{NewProposal, ProposalProgress};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -261,6 +262,15 @@ impl Hosted {
         self.host.authorize(self.world.sluice()).run(arguments).await
     }
 
+    /// Proposes an agent with the command line; returns the id of the proposal.
+    async fn propose(&self, agent: &str) -> String {
+        let order =
+            ["agents", "propose", "agent", agent, "--setting", "image=a", "--setting", "argv=[\"b\"]"];
+        let outcome = self.sluice(&order).await;
+        assert_eq!(outcome.code, Some(0), "{outcome:?}");
+        outcome.stdout.trim().to_owned()
+    }
+
     async fn shown(&self, id: &str) -> Value {
         let outcome = self.sluice(&["agents", "proposals", id, "--json"]).await;
         serde_json::from_str(&outcome.stdout).unwrap()
@@ -275,11 +285,7 @@ async fn a_killed_worker_proposes_once() {
         let up = hosted.host.authorize(hosted.world.sluice()).env("SLUICE_FAILPOINT", &armed);
         let mut up = Up::start(up).await;
         let name = format!("team:{}", point.name());
-        let order =
-            ["agents", "propose", "agent", &name, "--setting", "image=a", "--setting", "argv=[\"b\"]"];
-        let outcome = hosted.sluice(&order).await;
-        assert_eq!(outcome.code, Some(0), "{outcome:?}");
-        let id = outcome.stdout.trim();
+        let id = &hosted.propose(&name).await;
         assert_eq!(up.death().await, Some(Signal::KILL.as_raw()), "{armed} was reached");
         // While nothing works, the base moves on.
         let moved = format!("{CONFIGURATION}# {number}\n");
@@ -314,11 +320,7 @@ async fn a_killed_worker_proposes_once() {
 async fn a_merge_is_seen_with_one_question() {
     let hosted = Hosted::start().await;
     let up = Up::start(hosted.host.authorize(hosted.world.sluice())).await;
-    let order =
-        ["agents", "propose", "agent", "team:new", "--setting", "image=a", "--setting", "argv=[\"b\"]"];
-    let outcome = hosted.sluice(&order).await;
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
-    let id = outcome.stdout.trim();
+    let id = &hosted.propose("team:new").await;
     let shown = async || hosted.shown(id).await;
     let is = |state: &'static str| move |shown: &Value| shown["state"] == state;
     eventually_within(PATIENCE, "it is proposed", shown, is("proposed")).await;
@@ -337,21 +339,50 @@ async fn a_merge_is_seen_with_one_question() {
 #[tokio::test]
 async fn a_place_that_was_changed_gets_nothing() {
     let hosted = Hosted::start().await;
-    let order =
-        ["agents", "propose", "agent", "team:new", "--setting", "image=a", "--setting", "argv=[\"b\"]"];
-    let outcome = hosted.sluice(&order).await;
-    assert_eq!(outcome.code, Some(0), "{outcome:?}");
+    let id = hosted.propose("team:new").await;
     let other = hosted.host.repository("other");
     other.add("sluice.toml", CONFIGURATION.as_bytes());
     hosted.world.reconfigure(&hosted.host.url("site"), &hosted.host.url("other"));
     let up = Up::start(hosted.host.authorize(hosted.world.sluice())).await;
-    let shown = async || hosted.shown(outcome.stdout.trim()).await;
+    let shown = async || hosted.shown(&id).await;
     let failed = |shown: &Value| shown["state"] == "failed";
     let failed = eventually_within(PATIENCE, "it has failed", shown, failed).await;
     assert!(failed["reason"].as_str().unwrap().contains("names another place now"), "{failed}");
     for remote in [&hosted.remote, &other] {
         assert_eq!(remote.branches().len(), 1, "{:?}", remote.branches());
     }
+    up.stop(Signal::TERM).await;
+    hosted.world.assert_nothing_left().await;
+}
+
+/// Another version of the program may have stored what this one cannot read. That keeps no other, and is tried again only
+/// with each look.
+#[tokio::test]
+async fn unreadable_proposals_keep_no_others() {
+    let hosted = Hosted::start().await;
+    let store = open_store(&hosted.world).await;
+    for number in 0..8 {
+        let progress =
+            ProposalProgress { state: "queued", document: "{}".to_owned(), due_in: Some(Millis(0)) };
+        let unreadable = NewProposal {
+            id: ProposalId::from_random(number),
+            account: "local".parse().unwrap(),
+            principal: "ann".parse().unwrap(),
+            content: "{}".to_owned(),
+            progress,
+        };
+        store.add_proposal(&unreadable).await.unwrap();
+    }
+    let log = hosted.world.path().join("up.log");
+    let up = Up::start(hosted.host.authorize(hosted.world.sluice()).log_to(&log)).await;
+    let id = hosted.propose("team:new").await;
+    let shown = async || hosted.shown(&id).await;
+    eventually_within(PATIENCE, "it is proposed", shown, |shown| shown["state"] == "proposed").await;
+    let text = std::fs::read_to_string(&log).unwrap();
+    let tries = text.matches("proposal not continued").count();
+    // Looks are two seconds apart, also on a slow machine.
+    let most = 8 * usize::try_from(PATIENCE.as_secs() / 2).unwrap();
+    assert!((8..most).contains(&tries), "{tries}");
     up.stop(Signal::TERM).await;
     hosted.world.assert_nothing_left().await;
 }
