@@ -5,14 +5,13 @@ use platform_core::id::{AgentId, ProposalId};
 use runner_proposals::{InvalidContent, ProposalContent, ProposalOrder};
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use sha2::{Digest as _, Sha256};
 use utoipa::ToSchema;
 
 use crate::{
     caller::Caller,
     error::Error,
     operation::schemas,
-    runs::{IDEMPOTENCY_KEY, MAX_KEY},
+    runs::{hash_of_key, idempotency_key},
 };
 
 /// Largest body: a skill of the largest size, in which characters may be escaped.
@@ -69,21 +68,8 @@ fn agent(id: &str) -> Result<AgentId, Error> {
 
 /// Returns the id of a new proposal: always the same for an idempotency key of `caller`, else another one each time.
 pub(super) fn new_proposal_id(headers: &HeaderMap, caller: &Caller) -> Result<ProposalId, Error> {
-    let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
-    match (keys.next(), keys.next()) {
-        (None, _) => Ok(ProposalOrder::new_id()),
-        (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => {
-            let name = caller.name();
-            // The length comes first, so that no name and key together read as others.
-            let hash = Sha256::new().chain_update(format!("proposal:{}:{name}", name.len()).as_bytes());
-            let hash = hash.chain_update(key.as_bytes()).finalize();
-            let mut bits = [0; 8];
-            bits.iter_mut().zip(hash.iter()).for_each(|(bit, byte)| *bit = *byte);
-            Ok(ProposalId::from_random(u64::from_be_bytes(bits)))
-        }
-        _ => {
-            let problem = format!("send one `Idempotency-Key` of 1 to {MAX_KEY} bytes, or none");
-            Err(Error::Invalid(problem))
-        }
-    }
+    let Some(key) = idempotency_key(headers)? else { return Ok(ProposalOrder::new_id()) };
+    let hash = hash_of_key(caller, &[b"proposal", key]);
+    let bits = hash.first_chunk().ok_or(Error::Internal)?;
+    Ok(ProposalId::from_random(u64::from_be_bytes(*bits)))
 }

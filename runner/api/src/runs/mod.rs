@@ -37,7 +37,10 @@ pub(crate) use self::{
     events::follow,
     files::{diff, list_files},
     logs::logs,
-    order_body::{IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, hash_of_value, new_run_id},
+    order_body::{
+        IDEMPOTENCY_KEY, MAX_KEY, derived_run_id, hash, hash_of_key, hash_of_value, idempotency_key,
+        new_run_id,
+    },
     repository::RepositoryBody,
     submit::submit,
     tool_calls::list_tool_calls,

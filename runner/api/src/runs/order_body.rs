@@ -167,14 +167,22 @@ pub(super) fn is_derived(run_id: &RunId) -> bool {
 
 /// Returns the id of a new run: always the same for an idempotency key of `caller`, else another one each time.
 pub(crate) fn new_run_id(headers: &HeaderMap, caller: &Caller) -> Result<RunId, Error> {
-    let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
-    match (keys.next(), keys.next()) {
-        (None, _) => {
+    match idempotency_key(headers)? {
+        None => {
             let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH);
             let run_id = run_order::new_run_id(since_epoch.map_err(|_before_1970| Error::Internal)?);
             run_id.map_err(|_never| Error::Internal)
         }
-        (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => derived_run_id(caller, &[key.as_bytes()]),
+        Some(key) => derived_run_id(caller, &[key]),
+    }
+}
+
+/// Returns the idempotency key of an order, if it has one.
+pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<&[u8]>, Error> {
+    let mut keys = headers.get_all(IDEMPOTENCY_KEY).iter();
+    match (keys.next(), keys.next()) {
+        (None, _) => Ok(None),
+        (Some(key), None) if (1..=MAX_KEY).contains(&key.len()) => Ok(Some(key.as_bytes())),
         _ => {
             let problem = format!("send one `Idempotency-Key` of 1 to {MAX_KEY} bytes, or none");
             Err(Error::Invalid(problem))
@@ -184,6 +192,12 @@ pub(crate) fn new_run_id(headers: &HeaderMap, caller: &Caller) -> Result<RunId, 
 
 /// Returns the id of the run that `caller` orders under the key of these `parts`. Other callers and keys have other ids.
 pub(crate) fn derived_run_id(caller: &Caller, parts: &[&[u8]]) -> Result<RunId, Error> {
+    let digits = hex(&hash_of_key(caller, parts)[..DERIVED_SIZE]);
+    RunId::parse(&format!("{DERIVED_PREFIX}{digits}")).map_err(|_never| Error::Internal)
+}
+
+/// Returns a hash of the key of these `parts` that belongs to `caller` alone.
+pub(crate) fn hash_of_key(caller: &Caller, parts: &[&[u8]]) -> [u8; 32] {
     let name = caller.name();
     // Lengths come first, so that no name and parts together read as others.
     let mut hash = Sha256::new().chain_update(format!("{}:{name}", name.len()).as_bytes());
@@ -194,8 +208,7 @@ pub(crate) fn derived_run_id(caller: &Caller, parts: &[&[u8]]) -> Result<RunId, 
         }
         hash.update(last);
     }
-    let run_id = RunId::parse(&format!("{DERIVED_PREFIX}{}", hex(&hash.finalize()[..DERIVED_SIZE])));
-    run_id.map_err(|_never| Error::Internal)
+    hash.finalize().into()
 }
 
 fn hex(bytes: &[u8]) -> String {
